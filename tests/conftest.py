@@ -1,0 +1,6 @@
+"""Paths for the tests' own helpers."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
