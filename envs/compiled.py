@@ -44,7 +44,11 @@ from numba.extending import (  # noqa: E402
 from numba.np.arrayobj import populate_array  # noqa: E402
 from numba.np.numpy_support import from_dtype  # noqa: E402
 
-njit = functools.partial(numba.njit, cache=True, error_model="numpy")
+
+def njit(function: Any) -> Any:
+    """Compiles a function, specialised per game and cached on disk; runs it as it is under NUMBA_DISABLE_JIT=1."""
+    return numba.njit(cache=True, error_model="numpy")(function)
+
 
 _ALIGNMENT = 64
 
@@ -124,7 +128,7 @@ class Compiled:
         raise AttributeError(f"{type(self).__name__} has no attribute or table {name!r}")
 
     def __reduce__(self):
-        return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self) if f.init})  # type: ignore[arg-type]
+        return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self) if f.init})
 
 
 _PYTHON_ONLY = {"tables"}
@@ -206,7 +210,7 @@ def _register_method(type_class: type[CompiledType], name: str, method: Any) -> 
 
     choose.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # Numba compares the two
     choose.__name__ = choose.__qualname__ = name
-    overload_method(type_class, name, jit_options={"error_model": "numpy"})(choose)
+    overload_method(type_class, name, jit_options={"error_model": "numpy"})(choose)  # type: ignore[call-arg]
 
 
 def _kind(value: Any) -> types.Type:
@@ -222,7 +226,7 @@ def _register_attributes(type_class: type[CompiledType]) -> None:
     class Attributes(AttributeTemplate):
         key = type_class
 
-        def generic_resolve(self, typ: CompiledType, name: str) -> types.Type | None:
+        def generic_resolve(self, typ: CompiledType, name: str) -> Any:  # type: ignore[override]
             if name in typ.constants:
                 return _kind(typ.constants[name])
             if name in typ.tables:

@@ -48,7 +48,7 @@ class Game(Compiled):
     zero_sum: Any = True  # the players' utilities sum to zero
     min_utility: Any = -1.0
     max_utility: Any = 1.0
-    observation_shape: tuple[int, ...] = (0,)
+    observation_shape: Any = (0,)
     num_features: Any = 0
     num_symmetries: Any = 1  # the identity counts, as symmetry 0
     perft_counts_finished: Any = False  # a game that ended earlier stays a leaf (Othello's custom)
