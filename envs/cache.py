@@ -1,30 +1,66 @@
 """Where compiled code is kept on disk, so that it survives the process and can't go stale.
 
 Numba's cache looks only at the file of the function that it caches: after an edit of a helper, a stale
-search would be found. Hence one folder per state of the sources that any compiled function may use.
-The files of the games do not count in the folder's name: each game's own digest is part of its Numba
-type (see `compiled.py`), so editing one game recompiles that game alone.
+search would be found. Hence one folder per state of the sources that any compiled function may use: the files
+with compiled functions and all that they import. The games themselves do not count in the folder's name:
+each game's own digest is part of its Numba type (see `compiled.py`), so editing one game recompiles that
+game alone.
 """
 
+import functools
 import hashlib
 import os
+import re
 import shutil
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("envs", "models", "selfplay")
 _KEEP_DAYS = 14.0
+_COMPILES = re.compile(r"\b(njit|intrinsic|overload|Compiled)\b")
+_IMPORT = re.compile(r"^\s*(?:from\s+(\.*[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+([^\n#]*))", re.MULTILINE)
+
+
+def local_imports(files: Iterable[Path]) -> list[Path]:
+    """The files and all that they import from their own packages or folders, transitively."""
+    found: set[Path] = set()
+    waiting = list(files)
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imports(path, path.stat().st_mtime_ns)
+    return sorted(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports(path: Path, changed: int) -> tuple[Path, ...]:
+    root = path.parent
+    while (root / "__init__.py").exists():
+        root = root.parent
+    names: list[str] = []
+    for source, targets, modules in _IMPORT.findall(path.read_text(encoding="utf-8", errors="replace")):
+        if modules:
+            names += [word.split(" as ")[0].strip() for word in modules.split(",")]
+            continue
+        dots = len(source) - len(source.lstrip("."))
+        folder = path.parents[dots - 1].relative_to(root).parts if dots else ()
+        base = ".".join([*folder, *filter(None, [source.lstrip(".")])])
+        names += [base, *(f"{base}.{word.split(' as ')[0].strip()}" for word in targets.strip("()").split(","))]
+    candidates = (root / Path(*name.split(".")).with_suffix(".py") for name in names if name.strip("."))
+    return tuple(file for file in candidates if file.is_file())
 
 
 def kernel_sources() -> list[Path]:
-    """All files that may hold or feed compiled code, apart from the games of the registry."""
+    """All files that hold or feed compiled functions, apart from the games of the registry."""
     from envs.registry import game_files
 
     games = game_files()
-    files = (path for package in _PACKAGES for path in sorted((PROJECT / package).rglob("*.py")))
-    return [path for path in files if path not in games]
+    files = [path for package in _PACKAGES for path in (PROJECT / package).rglob("*.py") if path not in games]
+    return local_imports(path for path in files if _COMPILES.search(path.read_text(encoding="utf-8")))
 
 
 def cache_root() -> Path:

@@ -14,7 +14,6 @@ The Numba type carries a digest of the sources that define the class, so that an
 user's file or in a notebook cell) never meets the compiled code of its former self.
 """
 
-import ast
 import functools
 import hashlib
 import inspect
@@ -24,7 +23,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from envs.cache import use_cache_folder
+from envs.cache import local_imports, use_cache_folder
 
 use_cache_folder()
 
@@ -269,43 +268,13 @@ def class_digest(cls: type) -> str:
         module = sys.modules.get(base.__module__)
         file = getattr(module, "__file__", None)
         if file and Path(file).is_file():
-            for path in _local_imports(Path(file).resolve()):
+            for path in local_imports([Path(file).resolve()]):
                 digest.update(path.read_bytes())
         else:  # a notebook or an interactive session: there is no file, so look at the code itself
             for name, value in sorted(vars(base).items()):
                 digest.update(name.encode())
                 _digest_value(digest, value, set())
     return digest.hexdigest()
-
-
-def _local_imports(file: Path) -> list[Path]:
-    """The file and all that it imports from its own folder or package, transitively."""
-    found: list[Path] = []
-    waiting = [file]
-    while waiting:
-        path = waiting.pop()
-        if path in found:
-            continue
-        found.append(path)
-        waiting.extend(p for p in _imports(path, path.stat().st_mtime_ns) if p not in found)
-    return sorted(found)
-
-
-@functools.lru_cache(maxsize=256)
-def _imports(path: Path, changed: int) -> tuple[Path, ...]:
-    root = path.parent
-    while (root / "__init__.py").exists():
-        root = root.parent
-    names = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            folder = path.parents[node.level - 1].relative_to(root).parts if node.level else ()
-            module = ".".join([*folder, *([node.module] if node.module else [])])
-            names += [module, *(f"{module}.{alias.name}" for alias in node.names)]
-    files = (root / Path(*name.split(".")).with_suffix(".py") for name in names if name)
-    return tuple(file for file in files if file.is_file())
 
 
 def _digest_value(digest: Any, value: Any, seen: set[int]) -> None:

@@ -54,6 +54,7 @@ class Game(Compiled):
     perft_counts_finished: Any = False  # a game that ended earlier stays a leaf (Othello's custom)
     perft_by_turn: Any = False  # moves in a row by one player count as one (checkers' custom)
     state: Any = np.dtype([])
+    history_fields: ClassVar[tuple[str, ...]] = ()  # fields that `key` leaves out: counters, former positions
 
     # --- compiled: the rules -------------------------------------------------------------------------
 
@@ -92,6 +93,10 @@ class Game(Compiled):
     def features(self, state: State, out: Any) -> int:
         """Writes the linear evaluation's input, from the mover's side; returns `num_features`."""
         return 0
+
+    def count_actions(self, state: State, out: Any) -> int:
+        """The number of legal actions; games override it where counting is cheaper than listing."""
+        return self.actions(state, out)
 
     def is_loud(self, state: State, action: Any) -> bool:
         """Whether quiescence search must look at this action (a capture, a promotion)."""

@@ -26,6 +26,8 @@ def count_sequences(game, states, moves, probabilities, level, depth):
         return 1 if depth == 0 or game.perft_counts_finished else 0
     if depth == 0:
         return 1
+    if depth == 1 and player != CHANCE and not game.perft_by_turn:
+        return game.count_actions(state, moves[level])
     if player == CHANCE:
         count = game.outcomes(state, moves[level], probabilities)
     else:
