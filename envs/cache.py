@@ -55,12 +55,15 @@ def _imports(path: Path, changed: int) -> tuple[Path, ...]:
 
 
 def kernel_sources() -> list[Path]:
-    """All files that hold or feed compiled functions, apart from the games of the registry."""
+    """All files that hold or feed compiled functions, apart from the games and their parts (chess, chess_moves)."""
     from envs.registry import game_files
 
-    games = game_files()
-    files = [path for package in _PACKAGES for path in (PROJECT / package).rglob("*.py") if path not in games]
-    return local_imports(path for path in files if _COMPILES.search(path.read_text(encoding="utf-8")))
+    games = tuple(path.stem for path in game_files())
+    parts = tuple(f"{name}_" for name in games)
+    files = (path for package in _PACKAGES for path in (PROJECT / package).rglob("*.py"))
+    kernels = [path for path in files if path.stem not in games and not path.stem.startswith(parts)]
+    compiling = (path for path in kernels if _COMPILES.search(path.read_text(encoding="utf-8")))
+    return [path for path in local_imports(compiling) if path.name not in ("cache.py", "errors.py", "registry.py")]
 
 
 def cache_root() -> Path:
