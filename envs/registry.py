@@ -1,12 +1,12 @@
 """All games by name. One line per game; a game's file is imported when the game is first asked for."""
 
-import dataclasses
 import importlib
 import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from envs import specs
 from envs.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,47 +51,8 @@ def make(spec: str, **parameters: Any) -> "Game":
         game_class, preset = getattr(importlib.import_module(entry.module), entry.name), dict(entry.parameters)
     else:
         raise InputError(f"unknown game {head!r}; games: {', '.join(sorted(GAMES))}, or a file: my_game.py:MyGame")
-    return build(game_class, {**preset, **_parse_parameters(spec, rest), **parameters}, spec)
-
-
-def build(game_class: type, parameters: dict[str, Any], spec: str) -> "Game":
-    """The game with these parameters; text is converted to the type of the field's default."""
-    kinds = {field.name: field for field in dataclasses.fields(game_class) if field.init}
-    values: dict[str, Any] = {}
-    for name, value in parameters.items():
-        if name not in kinds:
-            raise InputError(f"game {spec!r} has no parameter {name!r}; parameters: {', '.join(kinds) or 'none'}")
-        values[name] = _converted(spec, name, value, kinds[name].default) if isinstance(value, str) else value
-    try:
-        return game_class(**values)
-    except TypeError as error:
-        raise InputError(f"game {spec!r}: {error}") from None
-
-
-def _parse_parameters(spec: str, text: str) -> dict[str, str]:
-    pairs = {}
-    for part in filter(None, text.split(",")):
-        name, equals, value = part.partition("=")
-        if not equals:
-            raise InputError(f"game {spec!r}: {part!r} is not of the form parameter=value")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
-def _converted(spec: str, name: str, text: str, default: Any) -> Any:
-    try:
-        if isinstance(default, bool):
-            return {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}[text.lower()]
-        if isinstance(default, int):
-            return int(text)
-        if isinstance(default, float):
-            return float(text)
-        if isinstance(default, tuple):
-            return tuple(int(word) for word in text.replace("+", " ").split())
-    except (ValueError, KeyError):
-        kind = "true or false" if isinstance(default, bool) else f"a value like {default!r}"
-        raise InputError(f"game {spec!r}: {name}={text!r} must be {kind}") from None
-    return text
+    what = f"game {spec!r}"
+    return specs.build(what, game_class, {**preset, **specs.pairs(what, rest), **parameters})
 
 
 def _class_from_file(path: Path, class_name: str) -> type:
