@@ -73,10 +73,8 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "selfplay"
 
 
-def use_cache_folder() -> None:
-    """Points Numba at the right folder. Must run before Numba is imported; an explicit choice wins."""
-    if "NUMBA_CACHE_DIR" in os.environ:
-        return
+def cache_folder() -> Path | None:
+    """The folder for the present state of the sources, made if need be; None where none can be written."""
     digest = hashlib.sha256(sys.version.encode())
     for path in kernel_sources():
         digest.update(path.read_bytes())
@@ -86,8 +84,8 @@ def use_cache_folder() -> None:
         os.utime(folder)
         _forget_old_folders(folder)
     except OSError:
-        return  # a read-only home: compiled code lives as long as the process
-    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+        return None
+    return folder
 
 
 def _forget_old_folders(current: Path) -> None:

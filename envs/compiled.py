@@ -23,16 +23,12 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from envs.cache import local_imports, use_cache_folder
-
-use_cache_folder()
-
-import numba  # noqa: E402
-import numpy as np  # noqa: E402
-from numba import types  # noqa: E402
-from numba.core.imputils import lower_getattr_generic  # noqa: E402
-from numba.core.typing.templates import AttributeTemplate, infer_getattr  # noqa: E402
-from numba.extending import (  # noqa: E402
+import numba
+import numpy as np
+from numba import types
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import (
     NativeValue,
     models,
     overload_method,
@@ -40,8 +36,13 @@ from numba.extending import (  # noqa: E402
     typeof_impl,
     unbox,
 )
-from numba.np.arrayobj import populate_array  # noqa: E402
-from numba.np.numpy_support import from_dtype  # noqa: E402
+from numba.np.arrayobj import populate_array
+from numba.np.numpy_support import from_dtype
+
+from envs.cache import cache_folder, local_imports
+
+if not numba.config.CACHE_DIR:  # an explicit NUMBA_CACHE_DIR wins
+    numba.config.CACHE_DIR = str(cache_folder() or "")
 
 
 def njit(function: Any) -> Any:
