@@ -25,6 +25,17 @@ _FOLDER = Path(__file__).resolve().parent
 
 GAMES: dict[str, Entry] = {
     "connect_four": Entry("envs.connect_four", "ConnectFour", {}),
+    "checkers": Entry("envs.checkers", "Checkers", {}),
+    "mnk": Entry("envs.mnk", "MNK", {}),
+    "tic_tac_toe": Entry("envs.mnk", "MNK", {"rows": 3, "columns": 3, "connect": 3}),
+    "tic_tac_toe_three": Entry("envs.mnk", "MNK", {"rows": 4, "columns": 4, "connect": 3, "players": 3}),
+    "gomoku": Entry("envs.mnk", "MNK", {"rows": 15, "columns": 15, "connect": 5}),
+    "nim": Entry("envs.nim", "Nim", {}),
+    "nim_cubes": Entry("envs.nim", "Nim", {"heaps": (4,), "take": 2}),
+    "chess": Entry("envs.chess", "Chess", {}),
+    "game_tree": Entry("envs.game_tree", "GameTree", {}),
+    "othello": Entry("envs.othello", "Othello", {}),
+    "pig": Entry("envs.pig", "Pig", {}),
 }
 
 
