@@ -417,15 +417,25 @@ class MNK(Game):
                 player, word = marks.index(mark), self.word_of(action)
                 state.stones[player, word] = np.uint64(state.stones[player, word]) | self.bit_of(action)
         last = (total - 1) % self.players
-        lines = {
-            marks.index(m) for a, m in enumerate(board) if m != "." and self.has_line(state, marks.index(m), a, ZERO)
-        }
-        if lines - {last}:
-            raise InputError(f"position {text!r}: {marks[min(lines - {last})]} has a line, but did not move last")
+        for player in range(self.players):
+            cells = [action for action, mark in enumerate(board) if mark == marks[player]]
+            winning = [action for action in cells if self.has_line(state, player, action, ZERO)]
+            if winning and player != last:
+                raise InputError(f"position {text!r}: {marks[player]} has a line, but did not move last")
+            if winning and not any(self._first_line(state, player, action, cells) for action in winning):
+                raise InputError(f"position {text!r}: {marks[player]} has two lines that no one move completes")
+            state.winner = player if winning else state.winner
         state.count = total
-        state.winner = last if lines else NOBODY
-        state.mover = TERMINAL if lines or total == self.area else total % self.players
+        state.mover = TERMINAL if state.winner != NOBODY or total == self.area else total % self.players
         return state
+
+    def _first_line(self, state: State, player: int, action: int, cells: list[int]) -> bool:
+        """Whether the player had no line before that move."""
+        word, bit = self.word_of(action), self.bit_of(action)
+        state.stones[player, word] = np.uint64(state.stones[player, word]) ^ bit
+        found = any(self.has_line(state, player, cell, ZERO) for cell in cells if cell != action)
+        state.stones[player, word] = np.uint64(state.stones[player, word]) ^ bit
+        return not found
 
     def position_text(self, state: State) -> str:
         return "/".join("".join(MARKS[cell] for cell in row) for row in self.cells(state))
