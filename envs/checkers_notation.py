@@ -171,25 +171,23 @@ def parse_moves(game: "Checkers", text: str) -> State:
         start = f"position {clipped(text)}, move {number}"
         if game.player(states[0]) == TERMINAL:
             raise InputError(f"{start}: the game is over before {clipped(word)}")
-        for action in _turn(start, game, states[0], word):
+        for action in turn_actions(start, game, states[0], word):
             game.play(states[0], action)
     return states[0]
 
 
-def _turn(start: str, game: "Checkers", state: State, word: str) -> list[int]:
-    """The actions that one word of a move list stands for."""
+def turn_actions(start: str, game: "Checkers", state: State, word: str) -> list[int]:
+    """The actions that one word of a move list stands for; `start` begins the error message."""
     squares = word.lower().split("x")
     names = [f"{squares[i]}x{squares[i + 1]}" for i in range(len(squares) - 1)] or [word]
-    if len(names) == 1:
-        names_here = {game.action_name(state, action): action for action in legal_actions(game, state)}
-        if word.lower() not in names_here:
-            routes = [route for route in _routes(game, state) if _ends(route) == tuple(squares)]
-            if len(routes) == 1:
-                return [action for action, _ in routes[0]]
-            if routes:
-                ways = ", ".join("x".join([squares[0], *(name.split("x")[1] for _, name in r)]) for r in routes)
-                raise InputError(f"{start}: {word!r} can be any of {ways}; name all squares")
-    actions = []
+    if len(names) == 1 and word.lower() not in (game.action_name(state, a) for a in legal_actions(game, state)):
+        routes = [route for route in _routes(game, state) if _ends(route) == tuple(squares)]
+        if len(routes) == 1:
+            return [action for action, _ in routes[0]]
+        if routes:
+            ways = ", ".join("x".join([squares[0], *(name.split("x")[1] for _, name in r)]) for r in routes)
+            raise InputError(f"{start}: {word!r} can be any of {ways}; name all squares")
+    actions: list[int] = []
     state = _copy(game, state)
     for i, name in enumerate(names):
         if i and state.jumper == 0:
