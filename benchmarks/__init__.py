@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.mcts import bench_mcts
 from benchmarks.rules import bench_rules
+from benchmarks.search import bench_search
+from benchmarks.solver import bench_solver
 
 Row = dict[str, Any]
-JOBS: dict[str, Callable[[list[str] | None, float, Callable[[str], None]], list[Row]]] = {"rules": bench_rules}
+JOBS: dict[str, Callable[[list[str] | None, float, Callable[[str], None]], list[Row]]] = {
+    "mcts": bench_mcts,
+    "rules": bench_rules,
+    "search": bench_search,
+    "solver": bench_solver,
+}

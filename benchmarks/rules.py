@@ -6,50 +6,72 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.environments import bench_environments
+from envs.game import Game
 from envs.playouts import play_random_games
 from envs.registry import GAMES, make
 
-# Our games and the same rules in OpenSpiel; where a ply means something else there, only games/s compare.
+# Our games and the same rules in OpenSpiel (its rollouts refuse 2048, whose rewards come before the end).
 OPEN_SPIEL = {
-    "tic_tac_toe": "tic_tac_toe",
+    "backgammon": "backgammon",
+    "checkers": "checkers",
+    "chess": "chess",
     "connect_four": "connect_four",
+    "go": "go(board_size=9,komi=7.5)",
+    "gomoku": "mnk(m=15,n=15,k=5)",
+    "nim": "nim(is_misere=False)",
+    "othello": "othello",
+    "pig": "pig",
+    "tic_tac_toe": "tic_tac_toe",
+}
+# Where only one of the two units compares, and why.
+ONLY = {
+    "backgammon": ("games/s", "a ply is one man's move here, a whole roll's there"),
+    "checkers": ("plies/s", "a draw after 80 plies without progress here, 40 without a capture there"),
+    "go": ("plies/s", "superko forbids a repetition here, it ends the game there"),
 }
 REPEATS = 5
+_LENGTH_GAMES = 3000
+UNITS = ("games/s", "plies/s")
 
 
 def bench_rules(games: list[str] | None, seconds: float, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """Medians of five runs of about `seconds` each, ours and the peer's in turn."""
+    names = games or sorted(GAMES)
+    made = [make(name) for name in names]  # before anything is measured: a wrong name costs no time
     rows = []
-    for name in games or sorted(GAMES):
+    for name, game in zip(names, made, strict=True):
         tell(f"{name} …")
-        ours = _Ours(name)
-        peer = _open_spiel(OPEN_SPIEL.get(name))
-        measured: dict[Any, list[tuple[float, float]]] = {ours: [], peer: []}
-        for contestant in [c for c in (ours, peer) if c is not None]:
+        ours, peer = _Ours(game), _open_spiel(OPEN_SPIEL.get(name))
+        contestants: list[_Ours | _OpenSpiel] = [ours, peer] if peer else [ours]
+        for contestant in contestants:
             contestant.calibrate(seconds)
-        for _ in range(REPEATS):
-            for contestant in [c for c in (ours, peer) if c is not None]:
-                measured[contestant].append(contestant.run())
-        for index, unit in enumerate(("games/s", "plies/s")):
-            mine = statistics.median(run[index] for run in measured[ours])
-            theirs = statistics.median(run[index] for run in measured[peer]) if peer else None
-            rows.append(
-                {
-                    "job": "rules",
-                    "game": name,
-                    "unit": unit,
-                    "ours": mine,
-                    "peer": "open_spiel" if peer else None,
-                    "theirs": theirs,
-                    "ratio": mine / theirs if theirs else None,
-                }
-            )
+        runs = [[contestant.run() for contestant in contestants] for _ in range(REPEATS)]
+        medians = [[statistics.median(run[c][u] for run in runs) for u in range(2)] for c in range(len(contestants))]
+        rows += [_row(name, index, medians) for index in range(len(UNITS))]
+    if not games or "connect_four" in games:
+        rows += bench_environments(["connect_four"], seconds, tell)
     return rows
 
 
+def _row(name: str, index: int, medians: list[list[float]]) -> dict[str, Any]:
+    comparable, reason = ONLY.get(name, (UNITS[index], ""))
+    ours, theirs = medians[0][index], medians[1][index] if len(medians) > 1 else None
+    return {
+        "job": "rules",
+        "game": name,
+        "unit": UNITS[index],
+        "ours": ours,
+        "peer": "open_spiel" if theirs else None,
+        "theirs": theirs,
+        "ratio": ours / theirs if theirs and comparable == UNITS[index] else None,
+        "note": reason if theirs and comparable != UNITS[index] else "",
+    }
+
+
 class _Ours:
-    def __init__(self, name: str):
-        self.game, self.count, self.seed = make(name), 1, 0
+    def __init__(self, game: Game):
+        self.game, self.count, self.seed = game, 1, 0
 
     def calibrate(self, seconds: float) -> None:
         play_random_games(self.game, 1)  # compiled, or loaded from the cache
@@ -80,12 +102,18 @@ class _OpenSpiel:
         self.count, self.seed, self.length = 1, 0, self._mean_length()
 
     def _mean_length(self) -> float:
-        rng, plies, games = random.Random(0), 0, 30
-        for _ in range(games):
+        """Plies per random game, chance included, as its rollouts do not tell: about one second's worth of games."""
+        rng, plies, games, started = random.Random(0), 0, 0, time.perf_counter()
+        while games < _LENGTH_GAMES and (games < 5 or time.perf_counter() - started < 1):
             state = self.game.new_initial_state()
             while not state.is_terminal():
-                state.apply_action(rng.choice(state.legal_actions()))
+                if state.is_chance_node():
+                    outcomes, weights = zip(*state.chance_outcomes(), strict=True)
+                    state.apply_action(rng.choices(outcomes, weights)[0])
+                else:
+                    state.apply_action(rng.choice(state.legal_actions()))
                 plies += 1
+            games += 1
         return plies / games
 
     def _time(self, count: int) -> float:

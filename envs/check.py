@@ -6,16 +6,22 @@ lead there. It serves the registry's tests and `selfplay check my_game.py:MyGame
 """
 
 import itertools
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from envs.compiled import njit
 from envs.errors import InputError
-from envs.game import CHANCE, TERMINAL, Game, legal_actions
+from envs.game import CHANCE, TERMINAL, Game, legal_actions, state_bytes
+from envs.probes import begin, choose, hints, image, look, step
 from envs.rng import below, generator
+
+_PARSED = 12  # names of one state that are parsed back
+_REHEARSAL = 40  # plies of the interpreted game that comes first
+_GUARD = 1024  # numbers beyond the end of each buffer that nobody may touch
 
 # Every promise, in the order in which it is reported.
 PROMISES = {
@@ -30,7 +36,8 @@ PROMISES = {
     "observe": "observations are finite and look the same each time",
     "features": "features are finite, named, and as many as promised",
     "purity": "looking at a state does not change it",
-    "random": "random_action() is legal",
+    "random": "random_action() and playout_action() are legal",
+    "hints": "count_actions() counts the actions, and the hints for searches agree with each other",
     "symmetry": "symmetries commute with play and with looking",
     "names": "every move has a name of its own that parses back",
     "position": "position_text() parses back to the same position",
@@ -65,44 +72,6 @@ class Report:
         return not self.broken
 
 
-@njit
-def look(game, state, out, probabilities, planes, numbers, utilities):
-    """Everything the contract can say about a state: player, count of actions, count of features, key."""
-    player = game.player(state)
-    count, features = 0, 0
-    if player == TERMINAL:
-        for p in range(game.num_players):
-            utilities[p] = game.utility(state, p)
-    elif player == CHANCE:
-        count = game.outcomes(state, out, probabilities)
-    else:
-        count = game.actions(state, out)
-        planes[:] = np.float32(0.0)
-        game.observe(state, planes)
-        features = game.features(state, numbers)
-    return player, count, features, game.key(state)
-
-
-@njit
-def choose(game, state, out, rng):
-    return game.random_action(state, out, rng)
-
-
-@njit
-def step(game, state, action):
-    game.play(state, action)
-
-
-@njit
-def begin(game, state):
-    game.start(state)
-
-
-@njit
-def image(game, state, symmetry):
-    game.transform(state, symmetry)
-
-
 @dataclass
 class View:
     """What `look` saw, copied."""
@@ -123,10 +92,13 @@ class _Stop(Exception):
 class _Checker:
     def __init__(self, game: Game, seed: int):
         self.game, self.report = game, Report(game)
-        self.out = np.full(max(game.max_legal, game.num_outcomes, 1) + 8, -99, np.int64)
-        self.probabilities = np.zeros(max(game.num_outcomes, 1) + 8)
-        self.planes = np.zeros(game.observation_shape, np.float32)
-        self.numbers = np.zeros(game.num_features + 8)
+        # All buffers are longer than promised, so that a game that breaks its promise does not break the process.
+        self.out = np.full(max(game.max_legal, game.num_actions, game.num_outcomes) + _GUARD, -99, np.int64)
+        self.probabilities = np.zeros(max(game.num_outcomes, 1) + _GUARD)
+        size = int(np.prod(game.observation_shape))
+        self.guarded_planes = np.zeros(size + _GUARD, np.float32)
+        self.planes = self.guarded_planes[:size].reshape(game.observation_shape)
+        self.numbers = np.zeros(game.num_features + _GUARD)
         self.utilities = np.zeros(game.num_players)
         self.rng = generator(seed)
         self.moves: list[int] = []
@@ -185,11 +157,11 @@ class _Checker:
     def position(self, state: Any) -> bytes:
         """The bytes that `key` answers for: the state without its history."""
         if not self.game.history_fields:
-            return state.tobytes()
+            return state_bytes(state)
         copied = self.copy(state)
         for name in self.game.history_fields:
             copied[name] = np.zeros_like(copied[name])
-        return copied.tobytes()
+        return state_bytes(copied)
 
     # --- the promises --------------------------------------------------------------------------------
 
@@ -200,8 +172,8 @@ class _Checker:
         states.view(np.uint8)[:] = 0
         begin(self.game, states[0])
         clean = states[0]
-        same = all(np.array_equal(dirty[name], clean[name]) for name in states.dtype.names or ())
-        self.test("start", same, "start() leaves fields of the former state")
+        left = [name for name in states.dtype.names or () if not np.array_equal(dirty[name], clean[name])]
+        self.test("start", not left, f"start() leaves {', '.join(left)} of the former state")
 
     def check_node(self, view: View) -> None:
         game, player, actions = self.game, view.player, view.actions
@@ -234,7 +206,7 @@ class _Checker:
 
     def check_looks(self, state: Any, before: bytes, view: View) -> None:
         game = self.game
-        self.test("purity", state.tobytes() == before, "looking at the state changed it")
+        self.test("purity", state_bytes(state) == before, "looking at the state changed it")
         position = self.position(state)
         other = self.by_key.setdefault(view.key, position)
         self.test("key", other == position, f"two different positions share the key {view.key}")
@@ -245,10 +217,18 @@ class _Checker:
         self.test("observe", bool(np.isfinite(view.planes).all()), "the observation is not finite")
         again = self.look(state)
         self.test("observe", np.array_equal(again.planes, view.planes), "observing twice gives different planes")
+        self.test("observe", not self.guarded_planes[view.planes.size :].any(), "observe() writes beyond the planes")
+        self.test("key", again.key == view.key, f"the same state has the keys {view.key} and {again.key}")
         self.test("features", len(view.features) == game.num_features, f"{len(view.features)} features")
         self.test("features", bool(np.isfinite(view.features).all()), f"features {view.features.tolist()}")
         action = int(choose(game, state, self.out, self.rng))
         self.test("random", action in view.actions, f"random_action() gave {action}, which is not legal")
+        count, playout, loud, value, _ = hints(game, state, action, self.out, self.rng)
+        self.test("random", int(playout) in view.actions, f"playout_action() gave {playout}, which is not legal")
+        self.test("hints", count == len(view.actions), f"count_actions() is {count}, actions() {len(view.actions)}")
+        fine = value >= 0 and (value > 0 or not loud)
+        self.test("hints", fine, f"move_value() of action {action} is {value}, is_loud() {bool(loud)}")
+        self.test("purity", state_bytes(state) == before, "random_action() or a hint changed the state")
 
     def check_symmetry(self, state: Any, view: View, action: int) -> None:
         index = 1 + int(below(self.rng, self.game.num_symmetries - 1))
@@ -277,28 +257,44 @@ class _Checker:
         self.test("symmetry", same, lambda: f"symmetry {index} does not commute with play({action})")
 
     def check_text(self, state: Any, view: View) -> None:
+        """What people read; a method that raises breaks its promise."""
+        promise = "show"
+        try:
+            self.test("show", bool(self.game.show(state).strip()), "show() is empty")
+            if view.player == TERMINAL:
+                return
+            promise = "names"
+            self.check_names(state, view)
+            promise = "position"
+            self.check_position(state)
+        except Exception as error:
+            self.test(promise, False, f"raises {type(error).__name__}: {error}")
+
+    def check_names(self, state: Any, view: View) -> None:
         game = self.game
-        self.test("show", bool(game.show(state).strip()), "show() is empty")
-        if view.player == TERMINAL:
-            return
         names = [game.action_name(state, a) for a in view.actions]
-        self.test("names", len(set(names)) == len(names), f"two moves share a name: {names}")
-        for name, action in zip(names, view.actions, strict=True):
+        self.test("names", len(set(names)) == len(names), f"two moves share a name: {_short(names)}")
+        first = int(below(self.rng, len(names)))  # some of them: a default parse_action() lists all moves each time
+        for name, action in list(zip(names, view.actions, strict=True))[first:][:_PARSED]:
             try:
                 parsed: Any = game.parse_action(state, name)
             except InputError as error:
                 parsed = str(error)
             if not self.test("names", parsed == action, f"{name!r} is {action} but parses to {parsed}"):
                 break
+
+    def check_position(self, state: Any) -> None:
+        game = self.game
         text = game.position_text(state)
-        if text is not None:
-            try:
-                back = game.parse_position(text)
-            except InputError as error:
-                self.test("position", False, f"{text!r} is refused: {error}")
-                return
-            same = self.position(back) == self.position(state)
-            self.test("position", same, f"{text!r} parses to {game.position_text(back)!r}")
+        if text is None:
+            return
+        try:
+            back = game.parse_position(text)
+        except InputError as error:
+            self.test("position", False, f"{text!r} is refused: {error}")
+            return
+        same = self.position(back) == self.position(state)
+        self.test("position", same, f"{text!r} parses to {game.position_text(back)!r}")
 
     def check_interpreted(self, state: Any, view: View, action: int | None) -> None:
         try:
@@ -310,8 +306,7 @@ class _Checker:
             if view.player < 0 and name in ("planes", "features"):
                 continue
             mine, theirs = getattr(view, name), getattr(seen, name)
-            same = np.allclose(mine, theirs, rtol=1e-6) if isinstance(mine, np.ndarray) else mine == theirs
-            self.test("interpreted", same, f"{name}: compiled {mine}, interpreted {theirs}")
+            self.test("interpreted", _same(mine, theirs), partial(_difference, name, mine, theirs))
         if action is not None:
             compiled, plain = self.copy(state).copy(), self.copy(state).copy()
             step(self.game, compiled, action)
@@ -320,8 +315,35 @@ class _Checker:
             except Exception as error:
                 self.test("interpreted", False, f"play({action}) raises {type(error).__name__}: {error}")
                 return
-            same = compiled.tobytes() == plain.tobytes()
-            self.test("interpreted", same, f"play({action}): compiled {compiled}, interpreted {plain}")
+            for name in compiled.dtype.names or ():
+                mine, theirs = compiled[name], plain[name]
+                where = f"play({action}) leaves {name}"
+                same = np.array_equal(mine, theirs)
+                self.test("interpreted", same, partial(_difference, where, mine, theirs))
+
+    def rehearse(self, plies: int) -> bool:
+        """A random game interpreted, where NumPy watches the bounds: compiled code would write anywhere."""
+        state = self.game.new()[0]
+        what = "looking"
+        try:
+            for _ in range(plies):
+                what = "looking"
+                view = self.look_interpreted(state)
+                self.check_node(view)
+                if view.player == TERMINAL:
+                    break
+                action = _pick(view.actions, view.probabilities if view.player == CHANCE else None, self.rng)
+                what = f"play({action})"
+                self.game.play(state, action)
+                self.moves.append(action)
+        except _Stop:
+            return False
+        except Exception as error:
+            promise, method = _promise_of(error)
+            return self.test(promise, False, f"{method or what} raises {type(error).__name__}: {error}")
+        finally:
+            self.moves = self.moves if self.report.broken else []
+        return True
 
     # --- random play ---------------------------------------------------------------------------------
 
@@ -331,7 +353,7 @@ class _Checker:
         begin(game, state)
         self.moves = []
         for ply in range(budget):
-            before = state.tobytes()
+            before = state_bytes(state)
             view = self.look(state)
             self.check_node(view)
             self.check_looks(state, before, view)
@@ -366,12 +388,47 @@ def _pick(actions: list[int], weights: Any, rng: Any) -> int:
     return actions[-1]
 
 
+def _same(mine: Any, theirs: Any) -> bool:
+    if not isinstance(mine, np.ndarray):
+        return mine == theirs
+    return mine.shape == theirs.shape and np.allclose(mine, theirs, rtol=1e-6)
+
+
+def _promise_of(error: Exception) -> tuple[str, str]:
+    """The promise that an interpreted method broke by raising, and that method."""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.name in PROMISES:
+            return frame.name, f"{frame.name}()"
+    return "interpreted", ""
+
+
+def _short(items: list[Any]) -> str:
+    return ", ".join(map(str, items[:12])) + (", …" if len(items) > 12 else "")
+
+
+def _difference(name: str, compiled: Any, interpreted: Any) -> str:
+    """One sentence that says where two values differ, at the first place only where they are arrays."""
+    mine, theirs = np.asarray(compiled), np.asarray(interpreted)
+    if mine.shape != theirs.shape or mine.ndim == 0:
+        return f"{name}: compiled {_brief(mine)}, interpreted {_brief(theirs)}"
+    places = np.argwhere(mine != theirs)
+    first = tuple(int(i) for i in places[0])
+    more = f" (and {len(places) - 1} more places)" if len(places) > 1 else ""
+    return f"{name}{list(first)}: compiled {mine[first]}, interpreted {theirs[first]}{more}"
+
+
+def _brief(values: np.ndarray) -> str:
+    return str(values) if values.ndim == 0 else f"[{_short(values.reshape(-1).tolist())}]"
+
+
 def check_statics(checker: _Checker) -> None:
     """The promises that need no play."""
     game, test = checker.game, checker.test
     test("features", len(game.feature_names()) == game.num_features, f"{len(game.feature_names())} feature names")
     test("symmetry", len(checker.symmetries) == game.num_symmetries, f"{len(checker.symmetries)} symmetries")
     sizes = {"actions": game.num_actions, "outcomes": game.num_outcomes}
+    if len(game.observation_shape) >= 2:
+        sizes["cells"] = int(np.prod(game.observation_shape[-2:]))
     for index, symmetry in enumerate(checker.symmetries):
         for name, size in sizes.items():
             permutation = getattr(symmetry, name)
@@ -387,19 +444,23 @@ def check_game(game: Game, states: int = 10_000, seed: int = 0, texts: int = 300
     >>> check_game(make("connect_four"), states=200).ok
     True
     """
-    checker = _Checker(game, seed)
-    room = np.zeros(1, game.state).view(np.recarray)
     with np.errstate(over="ignore"):
-        check_statics(checker)
         try:
-            checker.check_start(room)
-            checker.look(room[0])
-            image(game, checker.copy(room[0]), 0)
-            checker.test("compiles", True, "")
+            checker = _Checker(game, seed)
+            check_statics(checker)
         except Exception as error:
-            first = next((line for line in str(error).splitlines() if line.strip()), "")
-            checker.test("compiles", False, f"{type(error).__name__}: {_cause(error) or first}")
+            report = Report(game)
+            report.broken["start"] = Broken("start", f"raises {type(error).__name__}: {error}", [])
+            return report
+        if not checker.rehearse(_REHEARSAL):
             return checker.report
+        room = np.zeros(1, game.state).view(np.recarray)
+        try:
+            compile_all(checker, room)
+        except Exception as error:
+            checker.test("compiles", False, f"{type(error).__name__}: {error_cause(error)}")
+            return checker.report
+        checker.check_start(room)
         seen = 0
         while seen < states:
             try:
@@ -411,13 +472,28 @@ def check_game(game: Game, states: int = 10_000, seed: int = 0, texts: int = 300
     return checker.report
 
 
-def _cause(error: Exception) -> str:
+def compile_all(checker: _Checker, room: Any) -> None:
+    """Calls every compiled function once, at the first player's node."""
+    game, state = checker.game, room[0]
+    begin(game, state)
+    view = checker.look(state)
+    while view.player == CHANCE:
+        step(game, state, view.actions[0])
+        view = checker.look(state)
+    if view.player >= 0:
+        hints(game, state, int(choose(game, state, checker.out, checker.rng)), checker.out, checker.rng)
+        image(game, checker.copy(state), 0)
+        step(game, state, view.actions[0])
+    checker.test("compiles", True, "")
+
+
+def error_cause(error: Exception) -> str:
     """The line of a Numba error that says what is wrong, rather than where it was noticed."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [
         line for line in lines if "Error:" in line or line.startswith(("Unknown", "Cannot", "No implementation"))
     ]
-    return telling[-1] if telling else ""
+    return telling[-1] if telling else (lines or [""])[0]
 
 
-__all__ = ["PROMISES", "Broken", "Report", "check_game", "legal_actions"]
+__all__ = ["PROMISES", "Broken", "Report", "check_game", "error_cause", "legal_actions"]

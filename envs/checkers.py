@@ -174,6 +174,7 @@ class Checkers(Game):
     max_legal = 48  # twelve kings, four steps each
     observation_shape = (7, 8, 8)
     num_features = len(FEATURES)
+    compound_moves = True
     perft_by_turn = True
     history_fields: ClassVar[tuple[str, ...]] = ("quiet", "length", "seen", "history")  # not part of `key`
     state = np.dtype(
@@ -357,8 +358,30 @@ class Checkers(Game):
         rest = state.kings | swap_pairs(state.jumper)
         return mix(pieces ^ mix(rest if state.turn == 0 else rest ^ FULL))
 
-    def is_loud(self, state: State, action: Any) -> bool:
+    def is_jump(self, state: State, action: Any) -> bool:
         return state.theirs & self.neighbour[action] != ZERO
+
+    def crowns(self, state: State, action: Any) -> bool:
+        target = self.landing[action] if self.is_jump(state, action) else self.neighbour[action]
+        return target & KING_ROW != ZERO and state.kings & self.origin[action] == ZERO
+
+    def is_loud(self, state: State, action: Any) -> bool:
+        """A jump, or a man that is crowned: both change the material."""
+        return self.is_jump(state, action) or self.crowns(state, action)
+
+    def move_value(self, state: State, action: Any) -> int:
+        """Kings are taken before men, a crowning jump before another, a jump before a crowning step."""
+        value = 1 if self.crowns(state, action) else 0
+        if self.is_jump(state, action):
+            value += 4 if state.kings & self.neighbour[action] != ZERO else 2
+        return value
+
+    def in_check(self, state: State) -> bool:
+        """Whether the mover has to jump: with jumps compulsory, to stand still is no option then."""
+        empty = DARK & ~(state.mine | state.theirs)
+        pieces = state.mine if state.jumper == ZERO else state.jumper
+        a, b, c, d = jump_origins(pieces, pieces & state.kings, state.theirs, empty)
+        return a | b | c | d != ZERO
 
     def observe(self, state: State, planes: Any) -> None:
         """Own men, own kings, their men, their kings, the jumping piece; how near the two kinds of draw are."""
@@ -407,18 +430,25 @@ class Checkers(Game):
         return found
 
     def cells(self, state: State) -> np.ndarray:
-        """The board with White at the bottom: 1 a black man, 2 a white man, 3 a black king, 4 a white king."""
+        """The board with White at the bottom."""
         board = np.zeros((8, 8), np.int8)
-        for square, (player, king) in self.pieces(state).items():
-            row, column = notation_of.place(square)
-            board[row, column] = player + 1 + 2 * king
+        for square, (player, _) in self.pieces(state).items():
+            board[notation_of.place(square)] = player + 1
         return board
 
+    def glyphs(self, state: State) -> list[list[str]]:
+        """K on the kings."""
+        letters = [[""] * 8 for _ in range(8)]
+        for square, (_, king) in self.pieces(state).items():
+            row, column = notation_of.place(square)
+            letters[row][column] = "K" if king else ""
+        return letters
+
     def show(self, state: State, numbers: bool = False) -> str:
-        return notation_of.drawing(self.cells(state), numbers)
+        return notation_of.drawing(self.pieces(state), numbers)
 
     def action_name(self, state: State, action: int) -> str:
-        return notation_of.move_name(state, int(action), self.is_loud(state, action))
+        return notation_of.move_name(state, int(action), self.is_jump(state, action))
 
     def parse_position(self, text: str) -> State:
         if ":" in text:

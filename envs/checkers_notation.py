@@ -9,7 +9,7 @@ that position on. Move lists do carry it.
 """
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -141,13 +141,15 @@ def _check_side(start: str, player: int, squares: dict[int, bool]) -> None:
 def _quiet_plies(start: str, game: "Checkers", given: dict[str, str]) -> int:
     text = given.get("H", "0")
     if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > game.quiet_plies:
-        raise InputError(f"{start}: H{text} must be H0 to H{game.quiet_plies}, the plies since a capture or man move")
+        raise InputError(
+            f"{start}: {clipped('H' + text)} must be H0 to H{game.quiet_plies}, the plies since a capture or man move"
+        )
     return int(text)
 
 
 def _set_jumper(start: str, game: "Checkers", state: State, text: str) -> None:
     if not re.fullmatch(r"[0-9]{1,2}", text) or not 1 <= int(text) <= 32:
-        raise InputError(f"{start}: J{text} must name a square from 1 to 32")
+        raise InputError(f"{start}: {clipped('J' + text)} must name a square from 1 to 32")
     if state.quiet:
         raise InputError(f"{start}: H must be 0 in the middle of a multi-jump, J{text}")
     if int(state.theirs).bit_count() > 11:
@@ -156,7 +158,7 @@ def _set_jumper(start: str, game: "Checkers", state: State, text: str) -> None:
     state.jumper = game.origin[4 * (square - 1 if state.turn == 1 else 32 - square)] & state.mine
     if not state.jumper:
         raise InputError(f"{start}: J{text} must name a piece of {NAMES[state.turn]}, the side to move")
-    if not any(game.is_loud(state, action) for action in legal_actions(game, state)):
+    if not any(game.is_jump(state, action) for action in legal_actions(game, state)):
         raise InputError(f"{start}: the piece on {square} is said to be in a multi-jump but cannot jump")
 
 
@@ -208,7 +210,7 @@ def _routes(game: "Checkers", state: State) -> list[list[tuple[int, str]]]:
     """All whole turns of jumps, each a list of (action, name)."""
     found = []
     for action in legal_actions(game, state):
-        if not game.is_loud(state, action):
+        if not game.is_jump(state, action):
             continue
         after = _copy(game, state)
         game.play(after, action)
@@ -226,17 +228,15 @@ def _copy(game: "Checkers", state: State) -> State:
 # --- drawing -----------------------------------------------------------------------------------------
 
 
-def drawing(cells: np.ndarray, numbers: bool) -> str:
+def drawing(pieces: dict[int, tuple[int, bool]], numbers: bool) -> str:
     """The board as text: b and w are men, B and W kings; with the numbers of the empty squares if wanted."""
-    marks = {1: "\033[91mb\033[0m", 2: "\033[97mw\033[0m", 3: "\033[1;91mB\033[0m", 4: "\033[1;97mW\033[0m"}
-    lines = []
-    for row in range(8):
-        words = []
-        for column in range(8):
-            cell: Any = cells[row, column]
-            empty = "." if (row + column) % 2 else " "
-            if numbers and empty == ".":
-                empty = f"\033[90m{square_at(row, column):>2}\033[0m"
-            words.append((" " if numbers and (cell or empty == " ") else "") + marks.get(int(cell), empty))
-        lines.append(" ".join(words).rstrip())
-    return "\n".join(lines)
+    marks = {(0, False): "\033[91mb", (1, False): "\033[97mw", (0, True): "\033[1;91mB", (1, True): "\033[1;97mW"}
+    width = 2 if numbers else 1
+    rows = [[" " * width] * 8 for _ in range(8)]
+    for square in range(1, 33):
+        row, column = place(square)
+        if square in pieces:
+            rows[row][column] = " " * (width - 1) + marks[pieces[square]] + "\033[0m"
+        else:
+            rows[row][column] = f"\033[90m{square:>2}\033[0m" if numbers else "."
+    return "\n".join(" ".join(words).rstrip() for words in rows)

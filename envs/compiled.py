@@ -6,7 +6,9 @@
   compile-time constants. Objects with the same class and the same constants have the same Numba type, so
   they share compiled code.
 - its *tables*: the arrays that `tables()` returns. Their shapes are compile-time constants, their contents
-  are run-time data behind one pointer, so a million weights compile no slower than one.
+  are run-time data behind one pointer, so a million weights compile no slower than one. A table without
+  dimensions is a number that is read at run time; one with the name of a constant takes its place, so that
+  objects that differ in that number share compiled code (game trees do).
 - its methods: direct calls that LLVM can inline.
 
 A search written once as `search(game, states, ...)` is thus specialised per game and cached on disk.
@@ -14,13 +16,10 @@ The Numba type carries a digest of the sources that define the class, so that an
 user's file or in a notebook cell) never meets the compiled code of its former self.
 """
 
-import functools
 import hashlib
 import inspect
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
@@ -39,15 +38,31 @@ from numba.extending import (
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import from_dtype
 
-from envs.cache import cache_folder, local_imports
-
-if not numba.config.CACHE_DIR:  # an explicit NUMBA_CACHE_DIR wins
-    numba.config.CACHE_DIR = str(cache_folder() or "")
+from envs.cache import cache_folder
+from envs.digest import class_digest
 
 
 def njit(function: Any) -> Any:
     """Compiles a function, specialised per game and cached on disk; runs it as it is under NUMBA_DISABLE_JIT=1."""
-    return numba.njit(cache=True, error_model="numpy")(function)
+    config: Any = numba.config
+    chosen = config.CACHE_DIR  # an explicit NUMBA_CACHE_DIR wins
+    file = Path(function.__code__.co_filename)
+    on_disk = file.is_file()  # not so in a notebook or an interactive session: compiled anew in each process
+    try:
+        if on_disk and not chosen:
+            config.CACHE_DIR = str(cache_folder(file) or "")
+        # Without the interpreter's lock, so that another thread can stop a search or run one of its own.
+        return numba.njit(cache=on_disk, error_model="numpy", nogil=True)(function)
+    finally:
+        config.CACHE_DIR = chosen
+
+
+def njit_part(function: Any) -> Any:
+    """Like `njit`, but cached only as a part of its callers: for recursive functions that compiled code calls.
+
+    Numba links a recursive function wrongly if it comes from the disk and a caller is compiled anew (its issue 6061).
+    """
+    return numba.njit(error_model="numpy", nogil=True)(function)
 
 
 _ALIGNMENT = 64
@@ -98,6 +113,7 @@ class Compiled:
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
+        class_digest(cls)  # now, while the files are what was imported
         type_class = type(f"{cls.__name__}Type", (CompiledType,), {})
         _type_classes[cls.__module__, cls.__qualname__] = type_class
         register_model(type_class)(models.OpaqueModel)
@@ -171,20 +187,22 @@ def _views(buffer: np.ndarray, layout: tuple) -> dict[str, np.ndarray]:
 def _numba_type(item: Compiled) -> CompiledType:
     cls = type(item)
     constants = []
+    layout = item._tables[1]
+    tables = {name for name, *_ in layout}
     for name in dir(cls):
-        if name.startswith("_") or callable(getattr(cls, name)):
+        if name.startswith("_") or name in tables or callable(getattr(cls, name)):
             continue
         value = getattr(item, name)
         if isinstance(value, np.generic) and not isinstance(value, np.uint64):
             value = value.item()
         if isinstance(value, (bool, int, float, np.uint64)):
             constants.append((name, value))
-    known = {name for name, _ in constants}
+    known = {name for name, _ in constants} | tables
     for field in fields(item):  # type: ignore[arg-type]  # fields without a default are no class attributes
         value = getattr(item, field.name)
         if field.name not in known and isinstance(value, (bool, int, float, np.uint64)):
             constants.append((field.name, value))
-    identity = Identity(cls.__module__, cls.__qualname__, class_digest(cls), tuple(sorted(constants)), item._tables[1])
+    identity = Identity(cls.__module__, cls.__qualname__, class_digest(cls), tuple(sorted(constants)), layout)
     return cls_type(cls)(identity)
 
 
@@ -231,6 +249,8 @@ def _register_attributes(type_class: type[CompiledType]) -> None:
                 return _kind(typ.constants[name])
             if name in typ.tables:
                 dtype, shape, _ = typ.tables[name]
+                if shape == ():
+                    return from_dtype(np.dtype(dtype))
                 return types.Array(from_dtype(np.dtype(dtype)), len(shape), "C", readonly=True)
             return None
 
@@ -241,9 +261,13 @@ def _register_attributes(type_class: type[CompiledType]) -> None:
             number = int(constant) if isinstance(constant, np.uint64) else constant
             return context.get_constant(_kind(constant), number)
         dtype, shape, offset = typ.tables[name]
+        start = builder.gep(value, [context.get_constant(types.intp, offset)])
+        if shape == ():
+            scalar = from_dtype(np.dtype(dtype))
+            pointer = builder.bitcast(start, context.get_data_type(scalar).as_pointer())
+            return context.unpack_value(builder, scalar, pointer)
         array_type = types.Array(from_dtype(np.dtype(dtype)), len(shape), "C", readonly=True)
         array = context.make_array(array_type)(context, builder)
-        start = builder.gep(value, [context.get_constant(types.intp, offset)])
         itemsize = np.dtype(dtype).itemsize
         strides = [itemsize * int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
         populate_array(
@@ -255,59 +279,3 @@ def _register_attributes(type_class: type[CompiledType]) -> None:
             meminfo=None,
         )
         return array._getvalue()
-
-
-# --- a digest of the sources that define a class -----------------------------------------------------
-
-
-def class_digest(cls: type) -> str:
-    """Changes whenever code that the class's methods may use changes."""
-    digest = hashlib.sha256()
-    for base in cls.__mro__:
-        if base.__module__ in ("builtins", __name__):
-            continue
-        module = sys.modules.get(base.__module__)
-        file = getattr(module, "__file__", None)
-        if file and Path(file).is_file():
-            for path in local_imports([Path(file).resolve()]):
-                digest.update(path.read_bytes())
-        else:  # a notebook or an interactive session: there is no file, so look at the code itself
-            for name, value in sorted(vars(base).items()):
-                digest.update(name.encode())
-                _digest_value(digest, value, set())
-    return digest.hexdigest()
-
-
-def _digest_value(digest: Any, value: Any, seen: set[int]) -> None:
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, (staticmethod, classmethod, functools.cached_property, property)):
-        value = getattr(value, "__func__", None) or getattr(value, "fget", None) or getattr(value, "func", None)
-    value = getattr(value, "py_func", value)
-    if isinstance(value, FunctionType):
-        _digest_code(digest, value.__code__)
-        for name in sorted(_names(value.__code__)):
-            if name in value.__globals__:
-                digest.update(name.encode())
-                _digest_value(digest, value.__globals__[name], seen)
-    elif isinstance(value, np.ndarray):
-        digest.update(value.tobytes())
-    elif not isinstance(value, (ModuleType, type)):
-        text = repr(value)
-        digest.update(text.encode() if " at 0x" not in text else type(value).__name__.encode())
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (_names(c) for c in code.co_consts if isinstance(c, CodeType))
-    return set(code.co_names).union(*inner)
-
-
-def _digest_code(digest: Any, code: CodeType) -> None:
-    digest.update(code.co_code)
-    digest.update(repr((code.co_names, code.co_varnames)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _digest_code(digest, constant)
-        else:
-            digest.update(repr(constant).encode())

@@ -77,23 +77,28 @@ class ConnectFour(Game):
         return (*names, *(f"theirs: {name}" for name in names), "centre column", "to move")
 
     def tables(self) -> dict[str, np.ndarray]:
-        lines = []
+        lines, starts, steps = [], [0, 0, 0, 0], self.steps()
         for row in range(self.rows):
             for column in range(self.columns):
                 for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
                     last_row, last_column = row + down * (self.connect - 1), column + right * (self.connect - 1)
                     if last_row < self.rows and 0 <= last_column < self.columns:
-                        cells = [(row + i * down, column + i * right) for i in range(self.connect)]
-                        lines.append(sum(1 << (self.rows + 1) * c + r for r, c in cells))
-        return {"lines": np.array(lines, np.uint64)}
+                        bits = [(self.rows + 1) * (column + i * right) + row + i * down for i in range(self.connect)]
+                        lines.append(sum(1 << bit for bit in bits))
+                        starts[steps.index(abs(bits[1] - bits[0]))] |= 1 << min(bits)
+        return {"lines": np.array(lines, np.uint64), "line_starts": np.array(starts, np.uint64)}
 
     def start(self, state: State) -> None:
         state.mine = 0
         state.occupied = 0
 
+    def steps(self) -> tuple[int, int, int, int]:
+        """From a cell's bit to the next one's: up, down to the right, to the right, up to the right."""
+        return 1, self.rows, self.rows + 1, self.rows + 2
+
     def connected(self, stones: Any) -> bool:
         """Whether the stones hold a line: stones & (stones >> step) & ... with `connect` terms."""
-        for step in (1, self.rows, self.rows + 1, self.rows + 2):
+        for step in self.steps():
             if self.connect == 4:
                 pairs = stones & (stones >> np.uint64(step))
                 run = pairs & (pairs >> np.uint64(2 * step))
@@ -156,25 +161,55 @@ class ConnectFour(Game):
         return image
 
     def observe(self, state: State, planes: Any) -> None:
-        theirs, openings = state.mine ^ state.occupied, self.openings(state)
-        for row in range(self.rows):
-            for column in range(self.columns):
-                cell = np.uint64((self.rows + 1) * column + row)
-                y = self.rows - 1 - row  # the top row first, as it is drawn
-                planes[0, y, column] = (state.mine >> cell) & ONE
-                planes[1, y, column] = (theirs >> cell) & ONE
-                planes[2, y, column] = (openings >> cell) & ONE
+        self.observe_stones(state.mine, planes[0])
+        self.observe_stones(state.mine ^ state.occupied, planes[1])
+        self.observe_stones(self.openings(state), planes[2])
+
+    def observe_stones(self, stones: Any, plane: Any) -> None:
+        """Bit by bit: boards are sparse, so this is quicker than to look at every cell."""
+        rest = stones
+        while rest != 0:
+            cell = lowest(rest)
+            rest = without_lowest(rest)
+            plane[self.rows - 1 - cell % (self.rows + 1), cell // (self.rows + 1)] = 1.0  # the top row first
+
+    def count_lines(self, mine: Any, theirs: Any, out: Any, first: Any) -> None:
+        """Adds to out[first + n - 1] the lines that hold n of my discs (n < connect) and none of theirs.
+
+        All lines of one direction at once, each at the bit of its first cell: three words hold the binary digits
+        of every line's number of discs.
+        """
+        for direction in range(4):
+            step = np.uint64(self.steps()[direction])
+            open_lines = self.line_starts[direction]
+            ones, twos, fours = mine, mine & ~mine, mine & ~mine
+            open_lines &= ~theirs
+            for i in range(1, self.connect):
+                shift = step * np.uint64(i)
+                open_lines &= ~(theirs >> shift)
+                added = mine >> shift
+                carry = ones & added
+                ones ^= added
+                fours |= twos & carry
+                twos ^= carry
+            for n in range(1, self.connect):
+                lines = open_lines & (ones if n & 1 else ~ones) & (twos if n & 2 else ~twos)
+                out[first + n - 1] += popcount(lines & (fours if n & 4 else ~fours))
 
     def features(self, state: State, out: Any) -> int:
         theirs = state.mine ^ state.occupied
         for i in range(self.num_features):
             out[i] = 0.0
-        for i in range(len(self.lines)):
-            own, other = popcount(state.mine & self.lines[i]), popcount(theirs & self.lines[i])
-            if other == 0 and 0 < own < self.connect:
-                out[own - 1] += 1.0
-            elif own == 0 and 0 < other < self.connect:
-                out[self.connect - 2 + other] += 1.0
+        if self.connect < 8:
+            self.count_lines(state.mine, theirs, out, 0)
+            self.count_lines(theirs, state.mine, out, self.connect - 1)
+        else:
+            for i in range(len(self.lines)):
+                own, other = popcount(state.mine & self.lines[i]), popcount(theirs & self.lines[i])
+                if other == 0 and 0 < own < self.connect:
+                    out[own - 1] += 1.0
+                elif own == 0 and 0 < other < self.connect:
+                    out[self.connect - 2 + other] += 1.0
         centre = ((ONE << np.uint64(self.rows)) - ONE) << np.uint64((self.rows + 1) * (self.columns // 2))
         out[2 * self.connect - 2] = popcount(state.mine & centre) - popcount(theirs & centre)
         out[2 * self.connect - 1] = 1.0
@@ -205,7 +240,11 @@ class ConnectFour(Game):
     def parse_position(self, text: str) -> State:
         text = text.strip()
         if not set(text) <= set(".xo/"):
-            return super().parse_position(" ".join(text.replace(" ", "")))
+            spaced = " ".join(text.replace(" ", ""))
+            try:
+                return super().parse_position(spaced)
+            except InputError as error:
+                raise InputError(str(error).replace(repr(spaced), repr(text), 1)) from None
         rows = text.split("/")
         if len(rows) != self.rows or any(len(row) != self.columns for row in rows):
             raise InputError(f"position {text!r}: expected {self.rows} rows of {self.columns} cells (x, o or .)")

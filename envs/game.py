@@ -9,6 +9,7 @@ One sign convention: utilities belong to a player by number; `observe` and `feat
 the player to move. Nothing may assume that players alternate.
 """
 
+import functools
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ class Game(Compiled):
     observation_shape: Any = (0,)
     num_features: Any = 0
     num_symmetries: Any = 1  # the identity counts, as symmetry 0
+    compound_moves: Any = False  # actions in a row by one player are parts of one move (checkers, backgammon)
     perft_counts_finished: Any = False  # a game that ended earlier stays a leaf (Othello's custom)
     perft_by_turn: Any = False  # moves in a row by one player count as one (checkers' custom)
     state: Any = np.dtype([])
@@ -102,6 +104,33 @@ class Game(Compiled):
         """Whether quiescence search must look at this action (a capture, a promotion)."""
         return False
 
+    # Hints for searches; all have defaults that are right for any game.
+
+    def move_value(self, state: State, action: Any) -> int:
+        """For move ordering: 0 for a quiet action, otherwise the more, the better it looks (most valuable victim,
+        least valuable attacker)."""
+        return 1 if self.is_loud(state, action) else 0
+
+    def loses_material(self, state: State, action: Any) -> bool:
+        """Whether a loud action loses material after all that can be taken back on its square: quiescence search may
+        leave it out, and others try it late."""
+        return False
+
+    def in_check(self, state: State) -> bool:
+        """Whether standing still is no option for the mover: quiescence search then looks at every action."""
+        return False
+
+    def can_pass(self, state: State) -> bool:
+        """Whether a null move is possible and, the game's experts say, worse than some real move."""
+        return False
+
+    def pass_turn(self, state: State) -> None:
+        """The null move of search: the turn passes. Only where `can_pass` is true."""
+
+    def playout_action(self, state: State, out: Any, rng: Any) -> Any:
+        """A random action as the game's own playout policy chooses it (Go: not into its own eyes)."""
+        return self.random_action(state, out, rng)
+
     def transform(self, state: State, symmetry: Any) -> None:
         """Replaces the state by its image under that symmetry."""
 
@@ -140,6 +169,12 @@ class Game(Compiled):
     @python_only
     def cells(self, state: State) -> np.ndarray | None:
         """The board as small integers for `render_mode="rgb_array"` (0 empty, p + 1 a piece of player p)."""
+        return None
+
+    @python_only
+    def glyphs(self, state: State) -> list[list[str]] | None:
+        """A letter for each of the `cells`, "" where there is none, for games whose pieces differ in kind (chess: K,
+        Q, R, B, N, P of either colour); None where a disc says it all."""
         return None
 
     @python_only
@@ -205,6 +240,23 @@ def legal_actions(game: Game, state: State) -> list[int]:
         else:
             count = game.actions(state, out)
     return [int(action) for action in out[:count]]
+
+
+def state_bytes(state: State) -> bytes:
+    """The fields of a state or of states as bytes: equal exactly where the states are.
+
+    Not `tobytes()`: NumPy does not copy the bytes between the fields of an aligned record, so those may be anything.
+    """
+    packed = _packed(state.dtype)
+    return state.tobytes() if packed.itemsize == state.dtype.itemsize else np.asarray(state).astype(packed).tobytes()
+
+
+@functools.lru_cache(maxsize=256)
+def _packed(dtype: np.dtype) -> np.dtype:
+    """The same fields without gaps."""
+    if dtype.names is None:
+        return np.dtype((_packed(dtype.base), dtype.shape)) if dtype.shape else dtype
+    return np.dtype([(name, _packed(dtype[name])) for name in dtype.names])
 
 
 @njit

@@ -113,7 +113,9 @@ class Nim(Game):
         return heap * self.most + rest
 
     def play(self, state: State, action: Any) -> None:
-        state.left[action // self.most] -= action % self.most + 1
+        chosen, objects = action // self.most, action % self.most + 1
+        for heap in range(self.num_heaps):  # all are written, as all are read next: the processor forwards whole words
+            state.left[heap] -= objects if heap == chosen else 0
         state.mover = 1 - state.mover
 
     def utility(self, state: State, player: Any) -> float:

@@ -16,20 +16,19 @@ The value in discs is the plain difference of the final discs; with `credit_empt
 left empty, as tournaments and endgame suites such as FForum score it (4x4: -8 and -10 for black).
 
 Moves are written `d3` and `pass` (read too: `ps`, `pa`, `--`). A position is written in OBF, the cells from a1 along
-the rows as X, O and -, then the side to move; anything after a semicolon is left to `move_scores`. Read too: the moves
-played, `f5d6c3` or `f5 d6 c3`. A position that no game reaches since a centre cell is empty, or since some disc had
-no two discs in line beside it to be played against, is refused.
+the rows as X, O and -, then the side to move. Read too: the moves played, `f5d6c3` or `f5 d6 c3`. Positions that no
+game reaches are refused (see `othello_notation.py`).
 
 OpenSpiel's `othello` (8x8) has the same rules, action numbers, explicit passes and results; there is no difference.
 """
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from envs import othello_notation as notation_of
 from envs.bits import FULL, ONE, ZERO, highest, lowest, mix, popcount, without_lowest
 from envs.compiled import njit
 from envs.errors import InputError
@@ -38,11 +37,6 @@ from envs.rng import below
 
 _TOP = np.uint64(1 << 63)
 _WHITE_TO_MOVE = np.uint64(0x9E3779B97F4A7C15)
-_CELLS = {"X": 1, "x": 1, "*": 1, "O": 2, "o": 2, "-": 0, ".": 0}
-_PASSES = ("pass", "ps", "pa", "--")
-_MOVES = re.compile(r"(?:[a-z][0-9]+|pass|ps|pa|--|[\s,]+)*")
-_MOVE = re.compile(r"[a-z][0-9]+|pass|ps|pa|--")
-_SCORE = re.compile(r"\s*([a-hA-H][1-8]|(?i:pass|ps|pa)|--)\s*:\s*([+-]?[0-9]{1,2})\s*")
 
 _DIFFERENCES = (
     "discs",
@@ -224,7 +218,7 @@ class Othello(Game):
         return turned
 
     def player(self, state: State) -> int:
-        return TERMINAL if state.over != 0 else np.int64(state.turn)
+        return TERMINAL if state.over != 0 else int(state.turn)
 
     def actions(self, state: State, out: Any) -> int:
         rest = state.moves
@@ -364,16 +358,7 @@ class Othello(Game):
         return (black + 2 * white).reshape(self.size, self.size)
 
     def show(self, state: State) -> str:
-        marks = [".", "\033[96mX\033[0m", "\033[93mO\033[0m", "\033[90m*\033[0m"]  # *: a legal move
-        board = self.cells(state)
-        for cell in range(self.num_cells):
-            board[cell // self.size, cell % self.size] += 3 * (int(state.moves) >> cell & 1)
-        letters = "  " + " ".join("abcdefgh"[: self.size])
-        rows = [f"{number} " + " ".join(marks[cell] for cell in row) for number, row in enumerate(board, 1)]
-        black, white = np.count_nonzero(board == 1), np.count_nonzero(board == 2)
-        side = "XO"[state.turn]
-        what = "game over" if state.over else f"{side} to move" if state.moves else f"{side} must pass"
-        return "\n".join([letters, *rows, f"X {black}, O {white}; {what}"])
+        return notation_of.drawing(self, state)
 
     def action_name(self, state: State, action: int) -> str:
         if action == self.num_cells:
@@ -381,79 +366,10 @@ class Othello(Game):
         return f"{'abcdefgh'[int(action) % self.size]}{int(action) // self.size + 1}"
 
     def parse_action(self, state: State, text: str) -> int:
-        return super().parse_action(state, "pass" if text.strip().lower() in _PASSES else text)
+        return super().parse_action(state, "pass" if text.strip().lower() in notation_of.PASSES else text)
 
     def parse_position(self, text: str) -> State:
-        position = text.partition(";")[0].strip()
-        if position and set(position) <= {*_CELLS, " "}:
-            return self._parse_board(position)
-        moves = position.lower()
-        if not _MOVES.fullmatch(moves):
-            raise InputError(
-                f"position {_shortened(text)} is neither OBF ({self.num_cells} cells as X, O or -, a space, the side "
-                "to move X or O) nor the moves played, such as f5d6c3"
-            )
-        return super().parse_position(" ".join(_MOVE.findall(moves)))
-
-    def _parse_board(self, text: str) -> State:
-        words, shown = text.split(), _shortened(text)
-        if len(words) != 2 or len(words[0]) != self.num_cells or words[1] not in ("X", "O", "x", "o", "*"):
-            raise InputError(
-                f"position {shown}: OBF is {self.num_cells} cells (X, O or -), a space and the side to move (X or O)"
-            )
-        boards = [0, 0, 0]
-        for cell, mark in enumerate(words[0]):
-            boards[_CELLS[mark]] |= 1 << cell
-        empty, black, white = boards
-        if empty & int(self.centre):
-            raise InputError(
-                f"position {shown} is impossible: a centre cell is empty, and the game starts with four discs"
-            )
-        orphans = self._unplayable(black | white)
-        if orphans:
-            name = self.action_name(None, lowest(orphans))
-            raise InputError(f"position {shown} is impossible: the disc on {name} has no discs beside it to outflank")
-        state = self.new()[0]
-        state.turn = _CELLS[words[1]] - 1
-        state.mine, state.theirs = (black, white) if state.turn == 0 else (white, black)
-        self.settle(state)
-        return state
-
-    def _unplayable(self, occupied: int) -> int:
-        """The discs that no order of play can have put there: each needs two discs in line before it."""
-        middle, built = int(self.middle), int(self.centre)
-        while True:
-            grown = built
-            for step in (1, self.size - 1, self.size, self.size + 1):
-                over = built if step == self.size else built & middle
-                grown |= (over & built << step) << step | (over & built >> step) >> step
-            grown &= occupied
-            if grown == built:
-                return occupied & ~built
-            built = grown
+        return notation_of.parse_position(self, text)
 
     def position_text(self, state: State) -> str:
-        return "".join("-XO"[cell] for cell in self.cells(state).reshape(-1)) + " " + "XO"[state.turn]
-
-
-def move_scores(line: str) -> dict[str, int]:
-    """The scores of the moves in a line of an OBF file, from the mover's side, empties to the winner.
-
-    >>> move_scores("--XO-- X; G8:+18; a2:-6;")
-    {'g8': 18, 'a2': -6}
-    """
-    scores = {}
-    for part in line.split(";")[1:]:
-        if part.strip():
-            found = _SCORE.fullmatch(part)
-            if not found:
-                raise InputError(
-                    f"OBF line {_shortened(line)}: {part.strip()!r} is not a move and its score, like G8:+18"
-                )
-            name = found[1].lower()
-            scores["pass" if name in _PASSES else name] = int(found[2])
-    return scores
-
-
-def _shortened(text: str) -> str:
-    return repr(text if len(text) <= 80 else text[:77] + "...")
+        return notation_of.position_text(self, state)

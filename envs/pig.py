@@ -104,7 +104,7 @@ class Pig(Game):
     def player(self, state: State) -> int:
         if state.decisions >= self.horizon or state.scores[state.turn] >= self.goal:
             return TERMINAL
-        return CHANCE if state.rolling else np.int64(state.turn)
+        return CHANCE if state.rolling else int(state.turn)
 
     def hold_wins(self, state: State) -> bool:
         """Whether the player whose turn it is would win by holding."""

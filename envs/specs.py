@@ -1,7 +1,7 @@
 """Spec strings, `name:key=value,key=value`: how games and agents are named everywhere."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from envs.errors import InputError
@@ -14,9 +14,11 @@ def pairs(what: str, text: str) -> dict[str, str]:
 
     >>> pairs("agent 'mcts:seed=1'", "seed=1")
     {'seed': '1'}
+    >>> pairs("game 'game_tree'", "tree=[[3,12],[2,4]],players=2")  # a comma in brackets divides nothing
+    {'tree': '[[3,12],[2,4]]', 'players': '2'}
     """
     found: dict[str, str] = {}
-    for part in filter(None, (word.strip() for word in text.split(","))):
+    for part in filter(None, (word.strip() for word in split(text))):
         name, equals, value = part.partition("=")
         if not equals:
             raise InputError(f"{what}: {part!r} is not of the form key=value")
@@ -26,8 +28,22 @@ def pairs(what: str, text: str) -> dict[str, str]:
     return found
 
 
+def split(text: str) -> list[str]:
+    """The parts between the commas that stand outside of all brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "[({") - (letter in "])}")
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
 def build(what: str, cls: type, values: Mapping[str, Any]) -> Any:
     """An object of a dataclass from named values; text is converted to the type of the field's default."""
+    if not is_dataclass(cls):
+        raise InputError(f"{what}: class {cls.__name__} must be a dataclass, @dataclass(frozen=True)")
     known = {field.name: field for field in fields(cls) if field.init}
     arguments = {}
     for name, value in values.items():
@@ -41,7 +57,12 @@ def build(what: str, cls: type, values: Mapping[str, Any]) -> Any:
     ]
     if missing:
         raise InputError(f"{what} needs {', '.join(missing)}")
-    return cls(**arguments)
+    try:
+        return cls(**arguments)
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what}: {error}") from error
 
 
 def converted(what: str, value: Any, default: Any) -> Any:
@@ -62,7 +83,7 @@ def converted(what: str, value: Any, default: Any) -> Any:
             return str(value)
     except (ValueError, TypeError, KeyError):
         kinds = {bool: "true or false", int: "a whole number", float: "a number"}
-        kind = kinds.get(type(default), "whole numbers joined by +")
+        kind = next((text for kind, text in kinds.items() if isinstance(default, kind)), "whole numbers joined by +")
         raise InputError(f"{what}={value!r} must be {kind}") from None
     return value
 

@@ -6,6 +6,7 @@ spec; unknown names and keys fail with the list of valid ones.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,10 @@ class Agent:
 
     def reset(self) -> None:
         """Called before each new game: forget what belongs to the last one."""
+
+    def reseed(self, seed: int) -> None:
+        """Before a `reset`: random choices from now on follow this seed, whatever was played before."""
+        self.rng = generator(seed)
 
     def choose(self, state: State) -> int:
         """A legal action in a state where a player is to move."""
@@ -75,7 +80,16 @@ class HumanAgent(Agent):
         return HumanAgent.ask(self.game, state)
 
 
-AGENTS: dict[str, type[Agent]] = {kind.name: kind for kind in (RandomAgent, HumanAgent)}
+_SIMPLE: dict[str, type[Agent]] = {kind.name: kind for kind in (RandomAgent, HumanAgent)}
+
+
+def agent_kinds() -> dict[str, type[Agent]]:
+    """All kinds of agents by name."""
+    from selfplay.search_agents import SEARCH_AGENTS
+    from selfplay.solvers.agent import PerfectAgent
+
+    kinds: tuple[type[Agent], ...] = (*SEARCH_AGENTS, PerfectAgent)
+    return {**_SIMPLE, **{kind.name: kind for kind in kinds}}
 
 
 def parse_agent(spec: str) -> Agent:
@@ -85,10 +99,26 @@ def parse_agent(spec: str) -> Agent:
     'random'
     """
     name, _, rest = spec.strip().partition(":")
-    if name not in AGENTS:
-        raise InputError(f"unknown agent {name!r}; agents: {', '.join(sorted(AGENTS))}")
+    if name.endswith(".py"):
+        return _agent_from_file(spec.strip(), name, rest)
+    kinds = _SIMPLE if name in _SIMPLE else agent_kinds()  # the searches are imported only where needed
+    if name not in kinds:
+        known = ", ".join(sorted(kinds))
+        raise InputError(f"unknown agent {name!r}; agents: {known}, or a file: my_agent.py:MyAgent")
     what = f"agent {spec!r}"
-    return specs.build(what, AGENTS[name], specs.pairs(what, rest))
+    return specs.build(what, kinds[name], specs.pairs(what, rest))
+
+
+def _agent_from_file(spec: str, path: str, rest: str) -> Agent:
+    """An agent of the user's own, `my_agent.py:MyAgent:key=value`: a class derived from `Agent`."""
+    from envs.registry import class_from_file
+
+    class_name, _, options = rest.partition(":")
+    what = f"agent {spec!r}"
+    kind = class_from_file(Path(path), class_name, Agent, "agent")
+    agent: Agent = specs.build(what, kind, specs.pairs(what, options))
+    agent.name = f"{path}:{kind.__name__}"  # type: ignore[misc]  # so that its spec finds the file again
+    return agent
 
 
 def make_agent(spec: str, game: Game, seed: int = 0) -> Any:

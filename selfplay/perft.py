@@ -47,7 +47,9 @@ def perft(game: Game, depth: int, state: State | None = None) -> Perft:
     """Counts the sequences of exactly `depth` moves, by the custom of the game's published tables."""
     if depth < 0:
         raise InputError(f"perft depth must be 0 or more, not {depth}")
-    game = game.for_perft()
+    given, game = game, game.for_perft()
+    if state is not None and game != given:  # what the given rules call the end may not be the end for perft
+        state = game.parse_position(given.position_text(state) or "")
     # Where a turn may hold several plies, no turn is longer than this (twelve jumps in checkers).
     levels = depth * (16 if game.perft_by_turn else 1) + 2
     states: Any = game.new(levels)

@@ -217,7 +217,7 @@ def test_optimal_play_wins_as_published():
         value[own, :, 100 - own :] = 1.0
     faces, other = np.arange(2, 7), np.arange(100)
     change = 1.0
-    for _ in range(100):
+    for _ in range(400):
         change = 0.0
         for own, total in totals:
             hold = 1.0 - value[other, held[own, total], 0]

@@ -1,0 +1,1 @@
+"""Searches shown step by step, as lectures draw them: `selfplay explain`."""
