@@ -54,9 +54,14 @@ class Hangs(Agent):
             pass
 
 
+@dataclass
 class Slow(RandomAgent):
+    """Plays at random, but takes its time."""
+
+    seconds: float = 0.15
+
     def choose(self, state):
-        time.sleep(0.15)
+        time.sleep(self.seconds)
         return super().choose(state)
 
 
