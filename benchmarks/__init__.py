@@ -6,6 +6,7 @@ from typing import Any
 from benchmarks.mcts import bench_mcts
 from benchmarks.rules import bench_rules
 from benchmarks.search import bench_search
+from benchmarks.selfplay import bench_selfplay
 from benchmarks.solver import bench_solver
 
 Row = dict[str, Any]
@@ -13,5 +14,6 @@ JOBS: dict[str, Callable[[list[str] | None, float, Callable[[str], None]], list[
     "mcts": bench_mcts,
     "rules": bench_rules,
     "search": bench_search,
+    "selfplay": bench_selfplay,
     "solver": bench_solver,
 }
