@@ -226,7 +226,7 @@ def _heat(image: np.ndarray, row: int, column: int, share: float, top: float, co
     percent = f"{100 * share:.0f}"
     if percent != "0":
         left = (CELL - (4 * len(percent) - 1) * _SCALE) // 2
-        ink = (20, 20, 24) if strength > 0.45 else (245, 245, 240)
+        ink = (20, 20, 24) if square[CELL // 2, CELL // 2].sum() > 380 else (245, 245, 240)
         write(square, percent, (CELL - 5 * _SCALE) // 2, left, _SCALE, ink)
 
 
