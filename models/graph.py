@@ -35,8 +35,9 @@ class Builder(Protocol):
     def as_board(self, x: Any) -> Any: ...
 
 
-def describe(network: Network, on: Builder, planes: Any) -> tuple[Any, Any]:
-    """The graph from the planes to (policy logits, values in relative order); the network has to be folded."""
+def describe(network: Network, on: Builder, planes: Any, raw: bool = False) -> tuple[Any, Any]:
+    """The graph from the planes to (policy logits, values in relative order); the network has to be folded. `raw` leaves
+    the values as the last layer's output, for who works in low precision and calls `network.values` in a better one."""
 
     def apply(module: nn.Module | None, x: Any) -> Any:
         inner: Any = module.transform if isinstance(module, Layer) else module
@@ -56,6 +57,8 @@ def describe(network: Network, on: Builder, planes: Any) -> tuple[Any, Any]:
         policy = on.flatten(on.relu(apply(network.policy_planes, x)))
         value = on.flatten(on.relu(apply(network.value_planes, x)))
     value = apply(network.value, on.relu(apply(network.value_hidden, value)))
+    if raw:
+        return apply(network.policy, policy), value
     value = on.softmax(value) if network.wdl else on.tanh(value) if network.bounded else value
     return apply(network.policy, policy), on.matrix(value, _array(network.mixing))
 
@@ -79,14 +82,14 @@ def openvino_module() -> Any:
 
 
 class OpenVino:
-    """Builds an `openvino.Model` for batches of one size."""
+    """Builds an `openvino.Model` for batches of one size: `planes` in, logits and the raw value output out."""
 
     def __init__(self, ov: Any) -> None:
         self.ov, self.op = ov, sys.modules["openvino.opset13"]
 
     def model(self, network: Network, batch: int) -> Any:
         planes = self.op.parameter([batch, *network.observation_shape], np.float32, "planes")
-        return self.ov.Model(list(describe(network, self, planes)), [planes], "network")
+        return self.ov.Model(list(describe(network, self, planes, raw=True)), [planes], "network")
 
     def convolution(self, x: Any, weight: np.ndarray, bias: np.ndarray) -> Any:
         pad = [n // 2 for n in weight.shape[2:]]

@@ -30,23 +30,28 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
     """The shape of a network."""
 
     kind: Literal["auto", "residual", "mlp"] = Field(
-        "auto", description="Tower or MLP; auto takes the tower where the observation is a board (AlphaZero: residual)."
+        default="auto",
+        description="Tower or MLP; auto takes the tower where the observation is a board (AlphaZero: residual).",
     )
-    blocks: int = Field(5, ge=0, le=100, description="Residual blocks of two layers each (AlphaZero: 19).")
+    blocks: int = Field(default=5, ge=0, le=100, description="Residual blocks of two layers each (AlphaZero: 19).")
     channels: int = Field(
-        64, ge=1, le=4096, description="Channels of the tower; an MLP is twice as wide (AlphaZero: 256)."
+        default=64, ge=1, le=4096, description="Channels of the tower; an MLP is twice as wide (AlphaZero: 256)."
     )
     pooling: int = Field(
-        0, ge=0, description="Global pooling in every n-th block, 0 in none (KataGo, Wu 2019: every second or third)."
+        default=0,
+        ge=0,
+        description="Global pooling in every n-th block, 0 in none (KataGo, Wu 2019: every second or third).",
     )
     value: Literal["auto", "wdl", "scalar"] = Field(
-        "auto",
+        default="auto",
         description="Win, draw and loss probabilities, or the expected utility; auto takes wdl where the utilities are "
         "those of a win, a draw and a loss (AlphaZero: scalar; Leela Chess Zero: wdl).",
     )
-    hidden: int = Field(64, ge=1, le=4096, description="Width of the value head's hidden layer (AlphaZero: 256).")
+    hidden: int = Field(
+        default=64, ge=1, le=4096, description="Width of the value head's hidden layer (AlphaZero: 256)."
+    )
     value_scale: float = Field(
-        0.0,
+        default=0.0,
         ge=0,
         allow_inf_nan=False,
         description="Utility that counts as 1 for an unbounded value, for games paid by score (2048); 0: the game's own "
