@@ -45,6 +45,7 @@ svg .curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; } svg .band 
   margin: 0 5px 3px 10px; vertical-align: middle; }
 table { border-collapse: collapse; } th, td { padding: 3px 14px 3px 0; text-align: right; }
 th { font-weight: 600; border-bottom: 1px solid var(--line); } th:first-child, td:first-child { text-align: left; }
+td, td code { white-space: nowrap; }
 .scroll { overflow-x: auto; } code { font: 13.5px "DejaVu Sans Mono", Consolas, monospace; overflow-wrap: anywhere; }
 .config { columns: 300px; } .config div { break-inside: avoid; overflow-wrap: anywhere; }
 """
@@ -261,7 +262,8 @@ def _about(run_path: Path, head: dict[str, Any], summary: dict[str, Any]) -> str
         number = _number(summary.get(key))
         if number is not None:
             facts.append(f"{number:,.0f} {label}")
-    facts.append(_status(run_path, summary))
+    # The trainer writes the page at its end, when it still holds the run.
+    facts.append("finished" if summary.get("finished") is True else _status(run_path, summary))
     command = summary.get("command", head.get("command"))
     said = f'\n<p class="about">Command: <code>{escape(str(command))}</code></p>' if command else ""
     return f'<p class="about">{escape(" · ".join(facts))}</p>{said}'
