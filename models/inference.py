@@ -151,7 +151,8 @@ class OpenVinoEvaluator(Evaluator):
             model = OpenVino(self.ov).model(self.network, len(batch))
             request = self.core.compile_model(model, "CPU", self.properties).create_infer_request()
             self.requests[len(batch)] = request
-        request.set_input_tensor(self.ov.Tensor(batch, shared_memory=True))
+        # Into the request's own memory: one that shares the batch's would outlive it.
+        request.get_input_tensor(0).data[:] = batch
         request.infer()
         # The values' last steps in float32: bfloat16 has only 128 numbers between 0.5 and 1.
         values = self.network.values(torch.from_numpy(request.get_output_tensor(1).data))

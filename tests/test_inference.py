@@ -44,6 +44,7 @@ def assert_equal_within(tolerance, network, planes, logits, values):
     assert np.abs(values - wanted_values).max() <= tolerance * max(1.0, float(np.abs(wanted_values).max()))
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch.compile's own use of it
 @pytest.mark.parametrize("name", [*QUICK, *SLOW, *CUDA])
 def test_a_backend(name):
     """Equal within its tolerance for any number of positions, also after new weights; exact where promised."""
