@@ -176,6 +176,9 @@ class Checkers(Game):
     num_features = len(FEATURES)
     compound_moves = True
     perft_by_turn = True
+    num_words = 4
+    cell_values = 5  # empty, my man, their man, my king, their king
+    most_filled = 24
     history_fields: ClassVar[tuple[str, ...]] = ("quiet", "length", "seen", "history")  # not part of `key`
     state = np.dtype(
         [
@@ -399,6 +402,17 @@ class Checkers(Game):
                 planes[4, row, column] = (state.jumper >> cell) & ONE
                 planes[5, row, column] = quiet
                 planes[6, row, column] = seen
+
+    def board_word(self, state: State, index: Any) -> Any:
+        pieces = state.mine if index & 1 == 0 else state.theirs
+        return pieces & ~state.kings if index < 2 else pieces & state.kings
+
+    def filled(self, state: State) -> int:
+        return popcount(state.mine | state.theirs)
+
+    def word_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        cells = np.array([bit if int(DARK) >> bit & 1 else -1 for bit in range(64)])
+        return np.stack([cells] * 4), np.arange(1, 5)[:, None] * np.ones(64, np.int64)
 
     def features(self, state: State, out: Any) -> int:
         """Mine minus theirs; the names are in `FEATURES`."""

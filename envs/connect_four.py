@@ -35,6 +35,8 @@ class ConnectFour(Game):
     notation = "columns played: 4453"
     state = np.dtype([("mine", "u8"), ("occupied", "u8")], align=True)  # mine: the player to move
     num_symmetries = 2
+    num_words = 3
+    cell_values = 4  # out of reach, mine, theirs, the next to fall on (Thill, Koch, Konen 2012)
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.columns < 1 or self.connect < 2:
@@ -54,6 +56,10 @@ class ConnectFour(Game):
 
     @property
     def max_length(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def most_filled(self) -> int:
         return self.rows * self.columns
 
     @property
@@ -172,6 +178,19 @@ class ConnectFour(Game):
             cell = lowest(rest)
             rest = without_lowest(rest)
             plane[self.rows - 1 - cell % (self.rows + 1), cell // (self.rows + 1)] = 1.0  # the top row first
+
+    def board_word(self, state: State, index: Any) -> Any:
+        if index == 2:
+            return self.openings(state)
+        return state.mine if index == 0 else state.mine ^ state.occupied
+
+    def filled(self, state: State) -> int:
+        return popcount(state.occupied)
+
+    def word_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        column, row = np.divmod(np.arange(64), self.rows + 1)
+        cells = np.where((row < self.rows) & (column < self.columns), (self.rows - 1 - row) * self.columns + column, -1)
+        return np.stack([cells] * 3), np.array([[1], [2], [3]]) * np.ones(64, np.int64)
 
     def count_lines(self, mine: Any, theirs: Any, out: Any, first: Any) -> None:
         """Adds to out[first + n - 1] the lines that hold n of my discs (n < connect) and none of theirs.

@@ -52,6 +52,9 @@ class Game(Compiled):
     observation_shape: Any = (0,)
     num_features: Any = 0
     num_symmetries: Any = 1  # the identity counts, as symmetry 0
+    num_words: Any = 0  # words of 64 bits that hold the board, for pattern features; 0: the game has none
+    cell_values: Any = 0  # kinds of content that a cell can have, "empty" included, for pattern features
+    most_filled: Any = 0  # `filled` is never more
     compound_moves: Any = False  # actions in a row by one player are parts of one move (checkers, backgammon)
     perft_counts_finished: Any = False  # a game that ended earlier stays a leaf (Othello's custom)
     perft_by_turn: Any = False  # moves in a row by one player count as one (checkers' custom)
@@ -94,6 +97,14 @@ class Game(Compiled):
 
     def features(self, state: State, out: Any) -> int:
         """Writes the linear evaluation's input, from the mover's side; returns `num_features`."""
+        return 0
+
+    def board_word(self, state: State, index: Any) -> Any:
+        """Word `index` of the board's `num_words`, from the mover's side; `word_cells` says what its bits mean."""
+        return np.uint64(0)
+
+    def filled(self, state: State) -> int:
+        """How far the game has come, as the number of men on the board: evaluations have their phases by it."""
         return 0
 
     def count_actions(self, state: State, out: Any) -> int:
@@ -160,6 +171,12 @@ class Game(Compiled):
     def feature_names(self) -> tuple[str, ...]:
         """A name for each of the features."""
         return tuple(f"feature {i}" for i in range(self.num_features))
+
+    @python_only
+    def word_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        """Two arrays of shape (num_words, 64): the cell that a bit speaks of (numbered as in `Symmetry.cells`, -1 for
+        none), and what the bit, if set, adds to that cell's value. Values run from 0 to `cell_values` - 1."""
+        return np.zeros((0, 64), np.int64), np.zeros((0, 64), np.int64)
 
     @python_only
     def show(self, state: State) -> str:

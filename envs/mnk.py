@@ -319,6 +319,34 @@ class MNK(Game):
 
     # --- the linear evaluation's input ---------------------------------------------------------------
 
+    @property
+    def num_words(self) -> int:
+        return self.players * self.words
+
+    @property
+    def cell_values(self) -> int:
+        return self.players + 1  # empty, mine, then the others' in the order of their turns
+
+    @property
+    def most_filled(self) -> int:
+        return self.area
+
+    def board_word(self, state: State, index: Any) -> Any:
+        player = (state.count + index // self.words) % self.players
+        return np.uint64(state.stones[player, index % self.words])
+
+    def filled(self, state: State) -> int:
+        return int(state.count)
+
+    def word_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        row, column = np.divmod(np.arange(64), self.columns + 1)
+        cells = np.full((self.num_words, 64), -1)
+        for word in range(self.num_words):
+            top = 0 if self.one_word else word % self.words
+            inside = (column < self.columns) & (row < (self.rows if self.one_word else 1))
+            cells[word] = np.where(inside, (top + row) * self.columns + column, -1)
+        return cells, (1 + np.arange(self.num_words) // self.words)[:, None] * np.ones(64, np.int64)
+
     def features(self, state: State, out: Any) -> int:
         """Lines that only one player has stones on, counted by player and by stones."""
         for i in range(self.num_features - 1):

@@ -81,6 +81,8 @@ class Othello(Game):
     num_symmetries = 8
     num_features = 2 * len(_DIFFERENCES)
     perft_counts_finished = True
+    num_words = 2
+    cell_values = 3  # empty, mine, theirs
 
     def __post_init__(self) -> None:
         if self.size not in (4, 6, 8):
@@ -91,6 +93,10 @@ class Othello(Game):
     @property
     def num_cells(self) -> int:
         return self.size * self.size
+
+    @property
+    def most_filled(self) -> int:
+        return self.num_cells
 
     @property
     def num_actions(self) -> int:
@@ -296,6 +302,17 @@ class Othello(Game):
                 planes[0, row, column] = (state.mine >> cell) & ONE
                 planes[1, row, column] = (state.theirs >> cell) & ONE
                 planes[2, row, column] = (state.moves >> cell) & ONE
+
+    def board_word(self, state: State, index: Any) -> Any:
+        return state.mine if index == 0 else state.theirs
+
+    def filled(self, state: State) -> int:
+        return popcount(state.mine | state.theirs)
+
+    def word_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        bits = np.arange(64)
+        cells = np.where(bits < self.num_cells, bits, -1)
+        return np.stack([cells, cells]), np.array([[1], [2]]) * np.ones(64, np.int64)
 
     def around(self, board: Any) -> Any:
         """The cells of the board and their neighbours in all eight directions."""

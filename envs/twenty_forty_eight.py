@@ -150,6 +150,8 @@ class TwentyFortyEight(Game):
     zero_sum = False
     min_utility = 0.0
     num_features = 8
+    num_words = 1
+    cell_values = LARGEST + 1
 
     def __post_init__(self) -> None:
         if not (2 <= self.rows <= 4 and 2 <= self.columns <= 4):
@@ -316,6 +318,15 @@ class TwentyFortyEight(Game):
     def key(self, state: State) -> Any:
         rest = (np.uint64(state.score) << np.uint64(2)) | np.uint64(state.spawns)
         return mix(mix(state.board) ^ rest)
+
+    def board_word(self, state: State, index: Any) -> Any:
+        return state.board
+
+    def word_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        nibble = np.arange(64) // 4
+        row, column = nibble // 4, nibble % 4
+        cells = np.where((row < self.rows) & (column < self.columns), row * self.columns + column, -1)
+        return cells[None], (1 << np.arange(64) % 4)[None]
 
     def transform(self, state: State, symmetry: Any) -> None:
         board = state.board

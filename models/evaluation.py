@@ -9,7 +9,7 @@ import functools
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,15 +19,24 @@ from envs.game import Game, State
 from envs.registry import make, names_of
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
-_INSIDE = 0.99  # an estimate never reaches a proven win's utility
+INSIDE = 0.99  # an estimate never reaches a proven win's utility
 
 
 class Evaluation(Compiled):
-    """Base class; `evaluate` estimates the utility of the player to move."""
+    """Base class; `evaluate` estimates the utility of the player to move.
+
+    `afterstates`: `evaluate_after` is there too, and searches with chance end there instead of after the dice.
+    """
+
+    afterstates: ClassVar[bool] = False
 
     def evaluate(self, game: Game, state: State, scratch: Any) -> float:
         """Only at a player's node."""
         raise NotImplementedError
+
+    def evaluate_after(self, game: Game, state: State, scratch: Any, player: Any) -> float:
+        """Only at a chance node, and only with `afterstates`: the estimate for that player before chance decides."""
+        return 0.0
 
     def known(self, game: Game, state: State, player: Any) -> float:
         """The exact value for that player where it is known without a search (endgame tables), else NaN.
@@ -68,7 +77,7 @@ class Linear(Evaluation):
             odd += self.weights[i + 1] * scratch[i + 1]
         if count % 2 == 1:
             even += self.weights[count - 1] * scratch[count - 1]
-        return min(max(even + odd, _INSIDE * game.min_utility), _INSIDE * game.max_utility)
+        return min(max(even + odd, INSIDE * game.min_utility), INSIDE * game.max_utility)
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,7 +8,8 @@
 
 The depth counts players' moves; chance costs nothing. So `depth=1` looks at each move and, where dice follow, at
 every outcome, and asks EVAL where the next player would choose; where one move is made of several actions
-(backgammon, checkers), the whole move counts one.
+(backgammon, checkers), the whole move counts one. A learned evaluation may know afterstates (`Evaluation.afterstates`):
+then EVAL is asked at the chance node itself where the depth is used up, before the dice.
 
 Values here are for a `viewer`, the player who chose last above; the sign flips with the player. The bound contract is
 alpha-beta's, fail-soft. Star1 prunes at chance nodes: with all utilities in [L, U], the outcomes not yet seen can add
@@ -75,6 +76,9 @@ def value_of(game, evaluation, work, table, level, viewer, alpha, beta, depth):
     if work.stop != 0 or work.nodes > work.node_limit:
         work.stopped = 1
         return 0.0
+    if player == CHANCE and depth <= 0 and evaluation.afterstates:
+        work.horizon += 1
+        return evaluation.evaluate_after(game, state, work.features, viewer)
     sign = 1.0 if player == CHANCE or player == viewer else -1.0
     if player != CHANCE and (depth <= 0 or level + 3 >= work.levels):
         work.horizon += 1
