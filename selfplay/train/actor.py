@@ -1,0 +1,314 @@
+"""An actor: weights in, games out. It plays many games at once, so that the network sees full batches.
+
+Everything that an actor is between two rounds is in `state()`: the positions of the games in play, their samples so
+far, and the random generators. Trees and the cache of the network's answers begin anew with each round's weights, so
+an actor that was restored plays on bit for bit.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from envs.game import TERMINAL, Game
+from envs.rng import generator, uniform
+from models.network import Network
+from selfplay.search import puct
+from selfplay.train import moves
+from selfplay.train.config import TrainConfig
+
+SPARE_NODES = 8
+
+
+@dataclass
+class Finished:
+    """A game that is over."""
+
+    samples: np.ndarray
+    actions: list[int]
+    utilities: list[float]
+    resigned: int = -1  # who would have resigned, or did
+    false_resignation: bool = False
+
+
+@dataclass
+class Tally:
+    """Where the time went and what was done, for the curves."""
+
+    seconds: float = 0.0
+    inference_seconds: float = 0.0
+    positions: int = 0
+    evaluations: int = 0
+    cached: int = 0
+    decided: int = 0
+    rows: list[int] = field(default_factory=list)
+
+
+class Trees:
+    """The memory of many searches in lockstep, and the loop over `collect` and `back_up`."""
+
+    def __init__(
+        self,
+        game: Game,
+        evaluator: Any,
+        count: int,
+        simulations: int,
+        *,
+        gumbel: bool,
+        offset: float,
+        scale: float,
+        leaves_per_tree: int = 1,
+        room: int = 0,
+        cache_megabytes: float = 32.0,
+        search: Any = None,
+    ):
+        self.game, self.evaluator, self.count = game, evaluator, count
+        self.trees: Any = np.zeros(count, puct.tree_dtype(game, simulations)).view(np.recarray)
+        nodes = max(room, simulations) * (3 if game.has_chance else 2) + SPARE_NODES
+        width = max(min(max(game.max_legal, 1), 64), min(game.num_outcomes, 64))
+        self.nodes: Any = np.zeros((count, nodes), puct.NODE).view(np.recarray)
+        self.edges: Any = np.zeros((count, nodes * width), puct.EDGE).view(np.recarray)
+        self.leaves: Any = np.zeros(count * leaves_per_tree + 1, puct.leaf_dtype(game)).view(np.recarray)
+        self.options: Any = np.zeros(1, puct.options_dtype(simulations)).view(np.recarray)[0]
+        options = self.options
+        options.gumbel, options.middle, options.half = int(gumbel), offset, scale
+        options.leaves_per_tree, options.gumbel_scale = leaves_per_tree, 1.0
+        for name in ("c_init", "c_base", "fpu", "c_visit", "c_scale", "forced", "dirichlet_part"):
+            setattr(options, name, getattr(search, name))
+        options.dirichlet_alpha = search.dirichlet
+        puct.fill_schedule(options, simulations)
+        rows = count * leaves_per_tree + 1
+        size = int(np.prod(game.observation_shape))
+        padded = size + size % 2
+        self.memory = np.zeros((rows, padded), np.float32)
+        self.words = self.memory.view(np.uint64)
+        self.planes = self.memory[:, :size].reshape((rows, *game.observation_shape))
+        if not np.shares_memory(self.planes, self.memory):  # an odd size: NumPy had to copy
+            raise ValueError("observation memory is not shared")
+        self.keys = np.zeros(rows, np.uint64)
+        self.pending = np.full(1 << (2 * rows).bit_length(), -1, np.int64)
+        entry = 8 + 4 * (game.num_actions + game.num_players)
+        entries = 1 << max(8, int(cache_megabytes * 1e6 / entry).bit_length() - 1)
+        self.cache = (
+            np.zeros(entries, np.uint64),
+            np.zeros((entries, game.num_actions), np.float32),
+            np.zeros((entries, game.num_players), np.float32),
+        )
+        self.policy = np.zeros(max(game.max_legal, 1), np.float64)
+        self.num_leaves = 0
+        self.inference_seconds = 0.0
+
+    def forget(self) -> None:
+        """The weights are new: nothing that the old network said counts any more."""
+        self.cache[0][:] = 0
+        for slot in range(self.count):
+            puct.clear(self.trees[slot])
+
+    def step(self) -> bool:
+        """One batch: collects leaves, asks the network, backs up. False where no tree waits for the network."""
+        game = self.game
+        self.num_leaves, rows = puct.collect(
+            game,
+            self.options,
+            self.trees,
+            self.nodes,
+            self.edges,
+            self.leaves,
+            0,
+            self.planes,
+            self.words,
+            self.keys,
+            self.pending,
+            self.cache,
+        )
+        if self.num_leaves == 0:
+            return False
+        started = time.perf_counter()
+        logits, values = self.evaluator(self.planes[:rows])
+        self.inference_seconds += time.perf_counter() - started
+        puct.back_up(
+            game,
+            self.options,
+            self.trees,
+            self.nodes,
+            self.edges,
+            self.leaves,
+            self.num_leaves,
+            self.keys,
+            rows,
+            logits,
+            values,
+            self.cache,
+        )
+        return True
+
+    def plan(self, slot: int, simulations: int, noise: bool) -> None:
+        puct.plan(
+            self.game, self.options, self.trees[slot], self.nodes[slot], self.edges[slot], simulations, int(noise)
+        )
+
+    def is_done(self, slot: int) -> bool:
+        return bool(puct.is_done(self.trees[slot], self.nodes[slot]))
+
+
+class Actor:
+    """Plays games with itself; `number` sets it apart from the other actors of the run."""
+
+    def __init__(self, game: Game, config: TrainConfig, evaluator: Any, network: Network, number: int = 0):
+        self.game, self.config, self.evaluator, self.number = game, config, evaluator, number
+        search, settings = config.search, config.actor
+        self.trees = Trees(
+            game,
+            evaluator,
+            settings.games,
+            max(search.simulations, search.fast_simulations),
+            gumbel=search.kind == "gumbel",
+            offset=float(network.offset),
+            scale=float(network.scale),
+            cache_megabytes=settings.cache_megabytes,
+            search=search,
+        )
+        self.dtype = moves.sample_dtype(game)
+        self.sample: Any = np.zeros(1, self.dtype).view(np.recarray)
+        self.history: list[list[np.ndarray]] = [[] for _ in range(settings.games)]
+        self.resigned = np.full(settings.games, -1, np.int64)
+        self.plays_on = np.zeros(settings.games, np.int64)
+        self.rng = generator(config.seed, 1000 + number)
+        for slot in range(settings.games):
+            self.trees.trees[slot].rng = generator(config.seed, 100_000 * (1 + number) + slot)
+            self._open(slot)
+
+    def _open(self, slot: int) -> None:
+        settings, tree = self.config.actor, self.trees.trees[slot]
+        plies = int(moves.random_plies(tree.rng, settings.random_openings, settings.random_plies))
+        moves.open_game(self.game, tree, plies)
+        self.history[slot] = []
+        self.resigned[slot] = -1
+        self.plays_on[slot] = int(uniform(self.rng) < settings.resign_check)
+
+    def _plan(self, slot: int) -> None:
+        search, t = self.config.search, self.trees
+        moves.plan_move(
+            self.game,
+            t.options,
+            t.trees[slot],
+            t.nodes[slot],
+            t.edges[slot],
+            search.simulations,
+            search.fast_simulations,
+            search.full_share,
+        )
+
+    def play(self, total: int, stop: Any = None) -> tuple[list[Finished], Tally]:
+        """Plays `total` moves, counted over all games; returns the games that ended, and what it cost."""
+        t, started, finished = self.trees, time.perf_counter(), []
+        options = t.options
+        options.evaluations = options.cached = options.decided = 0
+        t.inference_seconds = 0.0
+        t.forget()
+        for slot in range(t.count):
+            self._plan(slot)
+        played = 0
+        while played < total and not (stop and stop()):
+            t.step()
+            for slot in range(t.count):
+                while t.is_done(slot) and played < total:
+                    played += 1
+                    over = self._move(slot)
+                    if over is not None:
+                        finished.append(over)
+                    self._plan(slot)
+                    if t.trees[slot].num_nodes == 0:
+                        break
+        tally = Tally(
+            time.perf_counter() - started,
+            t.inference_seconds,
+            played,
+            int(options.evaluations),
+            int(options.cached),
+            int(options.decided),
+        )
+        return finished, tally
+
+    def _move(self, slot: int) -> Finished | None:
+        """Plays the move of a finished search; a game that ends is returned, and a new one begun."""
+        t, settings = self.trees, self.config.actor
+        tree, history = t.trees[slot], self.history[slot]
+        early = len(history) < settings.temperature_plies
+        temperature = settings.temperature if early else settings.late_temperature
+        reuse = settings.reuse and not t.options.gumbel
+        sample = self.sample[0]
+        player = moves.make_move(
+            self.game, t.options, tree, t.nodes[slot], t.edges[slot], sample, t.policy, temperature, reuse
+        )
+        history.append(self.sample.view(np.ndarray).copy())
+        resigns = (
+            settings.resign > 0
+            and self.resigned[slot] < 0
+            and self.game.num_players == 2
+            and self.game.zero_sum
+            and sample.search_value < -settings.resign
+        )
+        if resigns:
+            self.resigned[slot] = int(sample.player)
+            if not self.plays_on[slot] and player != TERMINAL:
+                return self._finish(slot, int(sample.player))
+        return self._finish(slot, -1) if player == TERMINAL else None
+
+    def _finish(self, slot: int, gives_up: int) -> Finished:
+        game, t = self.game, self.trees
+        samples: Any = np.concatenate(self.history[slot]).view(np.recarray)
+        state = t.trees[slot].root
+        if gives_up >= 0:
+            lost = (float(game.min_utility) - t.options.middle) / t.options.half
+            utilities = [float(game.min_utility if p == gives_up else game.max_utility) for p in range(2)]
+            samples.values[:, 0] = np.where(samples.player == gives_up, lost, -lost)
+            samples.values[:, 1] = -samples.values[:, 0]
+        else:
+            moves.write_result(game, t.options, state, samples)
+            utilities = [float(game.utility(state, p)) for p in range(game.num_players)]
+        resigned = int(self.resigned[slot])
+        wrong = resigned >= 0 and gives_up < 0 and utilities[resigned] >= 0.5 * (game.min_utility + game.max_utility)
+        actions = [int(a) for a in samples.action]
+        self._open(slot)
+        return Finished(samples.view(np.ndarray), actions, utilities, resigned, wrong)
+
+    # --- what is between two rounds ------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the next round depends on, as arrays of bytes and numbers."""
+        lengths = np.array([len(history) for history in self.history], np.int64)
+        parts = [sample for history in self.history for sample in history]
+        samples = np.concatenate(parts) if parts else np.zeros(0, self.dtype)
+        trees = self.trees.trees.view(np.ndarray)
+        return {
+            "roots": np.frombuffer(np.ascontiguousarray(trees["root"]).tobytes(), np.uint8).copy(),
+            "rngs": np.ascontiguousarray(trees["rng"]),
+            "rng": self.rng.copy(),
+            "lengths": lengths,
+            "samples": np.frombuffer(samples.tobytes(), np.uint8).copy(),
+            "resigned": self.resigned.copy(),
+            "plays_on": self.plays_on.copy(),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        trees = self.trees.trees.view(np.ndarray)
+        trees["root"] = np.frombuffer(state["roots"].tobytes(), self.game.state)
+        trees["rng"] = state["rngs"]
+        self.rng = state["rng"].copy()
+        self.resigned, self.plays_on = state["resigned"].copy(), state["plays_on"].copy()
+        samples = np.frombuffer(state["samples"].tobytes(), self.dtype)
+        ends = np.cumsum(state["lengths"])
+        for slot, end in enumerate(ends):
+            first = int(end - state["lengths"][slot])
+            self.history[slot] = [samples[i : i + 1].copy() for i in range(first, int(end))]
+
+
+def measure_self_play(
+    game_spec: str, simulations: int = 64, blocks: int = 5, channels: int = 64, seconds: float = 20.0
+) -> dict[str, float]:
+    """Self-play positions/s of an untrained network on all cores, for `selfplay bench selfplay`."""
+    from selfplay.train.actors import measure
+
+    return measure(game_spec, simulations, blocks, channels, seconds)

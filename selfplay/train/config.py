@@ -1,0 +1,162 @@
+"""The configuration of a training run: small frozen models, a sentence per field, the paper's value beside ours.
+
+Order: the defaults here < `[train]` in configs/<game>.toml < --config FILE < --set search.simulations=64.
+Unknown keys are errors that name the valid ones.
+"""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from envs.errors import InputError
+from envs.game import Game
+from models.evaluation import game_config, read_toml
+from models.network import ModelConfig
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SearchConfig(_Part):
+    """The search that plays and teaches (`selfplay/search/puct.py`)."""
+
+    kind: Literal["gumbel", "puct"] = Field("gumbel", description="Gumbel AlphaZero or AlphaZero's PUCT.")
+    simulations: int = Field(32, ge=1, description="Per recorded move. AlphaZero: 800; Gumbel: 2 to 800.")
+    fast_simulations: int = Field(8, ge=1, description="Of moves that are not recorded. KataGo: a sixth.")
+    full_share: float = Field(1.0, gt=0, le=1, description="Share of moves with all simulations. KataGo: 0.25.")
+    c_init: float = Field(1.25, ge=0, description="PUCT's exploration. AlphaZero: 1.25.")
+    c_base: float = Field(19652.0, gt=0, description="Its growth with visits. AlphaZero: 19652.")
+    fpu: float = Field(0.2, ge=0, description="First-play urgency reduction. KataGo: 0.2.")
+    c_visit: float = Field(50.0, ge=0, description="Gumbel's c_visit. Danihelka et al.: 50.")
+    c_scale: float = Field(0.1, ge=0, description="Gumbel's c_scale. Danihelka et al.: 1.0 for Go, 0.1 for Atari.")
+    forced: float = Field(2.0, ge=0, description="Forced playouts at a PUCT root. KataGo: 2.")
+    dirichlet: float = Field(10.0, gt=0, description="Total concentration of the noise at a PUCT root. KataGo: 10.83.")
+    dirichlet_part: float = Field(0.25, ge=0, le=1, description="Its share of the prior. AlphaZero: 0.25.")
+
+
+class ActorConfig(_Part):
+    """Self-play."""
+
+    games: int = Field(64, ge=1, description="In lockstep per worker: the batch of the network.")
+    moves: int = Field(24, ge=1, description="Per game and round; then the learner trains and the weights are new.")
+    temperature: float = Field(1.0, ge=0, description="Of the choice in the first plies. AlphaZero: 1.")
+    temperature_plies: int = Field(12, ge=0, description="How many plies that is. AlphaZero chess: 30.")
+    late_temperature: float = Field(0.0, ge=0, description="Of the choice after that (Gumbel: the halving's winner).")
+    random_openings: float = Field(0.1, ge=0, le=1, description="Share of games that begin with random moves.")
+    random_plies: int = Field(8, ge=0, description="At most so many of them.")
+    reuse: bool = Field(True, description="Keep the subtree of the move that was played (PUCT).")
+    resign: float = Field(0.0, ge=0, le=1, description="Resign below minus this value; 0: never. AlphaGo Zero: 0.9.")
+    resign_check: float = Field(0.1, ge=0, le=1, description="Share of games played out anyway. AlphaGo Zero: 0.1.")
+    cache_megabytes: float = Field(32.0, gt=0, description="For the network's answers; empty after each round.")
+
+
+class LearnerConfig(_Part):
+    """Replay window and gradient steps."""
+
+    batch: int = Field(512, ge=1, description="Positions per step. AlphaZero: 4096.")
+    reuse: float = Field(4.0, gt=0, description="How often a position is trained on, on average.")
+    rate: float = Field(2e-3, gt=0, description="The peak learning rate of AdamW.")
+    warm_up: int = Field(200, ge=0, description="Steps to reach it.")
+    final_rate: float = Field(0.1, ge=0, le=1, description="Share of the rate that is left at the end (cosine).")
+    weight_decay: float = Field(1e-4, ge=0, description="L2 decay. AlphaZero: 1e-4.")
+    clip: float = Field(1.0, gt=0, description="Largest norm of the gradient.")
+    average: float = Field(
+        0.99, ge=0, lt=1, description="Decay of the averaged weights that play. KataGo averages too."
+    )
+    value_weight: float = Field(1.0, gt=0, description="Of the value loss beside the policy loss. AlphaZero: 1.")
+    search_value: float = Field(0.25, ge=0, le=1, description="Share of the search's value in the value target.")
+    window: int = Field(20_000, ge=1, description="Positions in the window at first (KataGo: 250,000).")
+    window_growth: float = Field(0.5, ge=0, le=1, description="Share of all later positions by which it grows.")
+    window_most: int = Field(500_000, ge=1, description="Its bound.")
+    symmetry: bool = Field(True, description="A random symmetry per sampled position. AlphaGo Zero: yes.")
+    bf16: bool = Field(False, description="Mixed precision of the training step.")
+
+
+class EvaluationConfig(_Part):
+    """Matches and truth while training, off the training path."""
+
+    minutes: float = Field(5.0, ge=0, description="Between evaluations; 0: only at the end.")
+    games: int = Field(20, ge=2, description="Per opponent.")
+    simulations: int = Field(64, ge=1, description="Of the trained agent.")
+    ladder: tuple[str, ...] = Field(("random", "mcts:simulations=200"), description="The fixed opponents.")
+    former: bool = Field(True, description="Also against the checkpoint of the evaluation before.")
+    positions: int = Field(200, ge=0, description="For the scoreboard against exact truth; 0: none.")
+
+
+class TrainConfig(_Part):
+    """All of it."""
+
+    model: ModelConfig = ModelConfig()
+    search: SearchConfig = SearchConfig()
+    actor: ActorConfig = ActorConfig()
+    learner: LearnerConfig = LearnerConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    seed: int = Field(0, description="Of everything random.")
+    workers: int = Field(0, ge=0, description="Self-play processes; 0: one per core. 1: in this process, same bits.")
+    device: str = Field("auto", description="cpu, cuda or auto.")
+    backend: str = Field("auto", description="Of inference: auto measures those that are installed.")
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+def setting(text: str) -> dict[str, Any]:
+    """`search.simulations=64` as nested tables.
+
+    >>> setting("search.simulations=64")
+    {'search': {'simulations': 64}}
+    """
+    name, separator, value = text.partition("=")
+    if not separator or not name.strip():
+        raise InputError(f"--set {text!r}: expected name=value, such as search.simulations=64")
+    try:
+        parsed = tomllib.loads(f"value = {value.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()
+    for part in reversed(name.strip().split(".")):
+        parsed = {part: parsed}
+    return parsed
+
+
+def validated(table: dict[str, Any], what: str) -> TrainConfig:
+    """The config of a table; one sentence for what is wrong with it."""
+    try:
+        return TrainConfig.model_validate(table)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            part: Any = TrainConfig
+            for name in problem["loc"][:-1]:
+                part = part.model_fields[str(name)].annotation
+            raise InputError(f"{what}: unknown key {where!r}; keys: {', '.join(part.model_fields)}") from None
+        raise InputError(f"{what}: {where} = {problem['input']!r}: {problem['msg']}") from None
+
+
+def resolve(game: Game, file: Path | None = None, settings: list[str] | None = None, **direct: Any) -> TrainConfig:
+    """The config of a run: defaults, the game's own file, a given file, single settings, then `direct` ones."""
+    own, path = game_config(game)
+    table: dict[str, Any] = dict(own.get("train", {}))
+    validated(table, f"[train] in {path!r}")
+    if file is not None:
+        table = _merge(table, read_toml(file))
+        validated(table, f"config {str(file)!r}")
+    for text in settings or []:
+        table = _merge(table, setting(text))
+        validated(table, f"--set {text}")
+    return validated(_merge(table, {k: v for k, v in direct.items() if v is not None}), "options")
+
+
+def as_table(config: TrainConfig) -> dict[str, Any]:
+    """Plain values, for TOML and JSON."""
+    table: dict[str, Any] = json.loads(config.model_dump_json())
+    return table
