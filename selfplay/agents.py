@@ -85,10 +85,11 @@ _SIMPLE: dict[str, type[Agent]] = {kind.name: kind for kind in (RandomAgent, Hum
 
 def agent_kinds() -> dict[str, type[Agent]]:
     """All kinds of agents by name."""
+    from selfplay.alphazero import AlphaZeroAgent
     from selfplay.search_agents import SEARCH_AGENTS
     from selfplay.solvers.agent import PerfectAgent
 
-    kinds: tuple[type[Agent], ...] = (*SEARCH_AGENTS, PerfectAgent)
+    kinds: tuple[type[Agent], ...] = (*SEARCH_AGENTS, PerfectAgent, AlphaZeroAgent)
     return {**_SIMPLE, **{kind.name: kind for kind in kinds}}
 
 

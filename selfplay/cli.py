@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from envs.errors import InputError
-from selfplay import cli_arena, cli_book, cli_tables
+from selfplay import cli_arena, cli_book, cli_tables, cli_train
 
 app = typer.Typer(
     name="selfplay",
@@ -27,6 +27,7 @@ Position = Annotated[str | None, typer.Option(help="Where to start, in the game'
 
 
 cli_arena.register(app)
+cli_train.register(app)
 
 
 @app.command()

@@ -24,67 +24,85 @@ class _Part(BaseModel):
 class SearchConfig(_Part):
     """The search that plays and teaches (`selfplay/search/puct.py`)."""
 
-    kind: Literal["gumbel", "puct"] = Field("gumbel", description="Gumbel AlphaZero or AlphaZero's PUCT.")
-    simulations: int = Field(32, ge=1, description="Per recorded move. AlphaZero: 800; Gumbel: 2 to 800.")
-    fast_simulations: int = Field(8, ge=1, description="Of moves that are not recorded. KataGo: a sixth.")
-    full_share: float = Field(1.0, gt=0, le=1, description="Share of moves with all simulations. KataGo: 0.25.")
-    c_init: float = Field(1.25, ge=0, description="PUCT's exploration. AlphaZero: 1.25.")
-    c_base: float = Field(19652.0, gt=0, description="Its growth with visits. AlphaZero: 19652.")
-    fpu: float = Field(0.2, ge=0, description="First-play urgency reduction. KataGo: 0.2.")
-    c_visit: float = Field(50.0, ge=0, description="Gumbel's c_visit. Danihelka et al.: 50.")
-    c_scale: float = Field(0.1, ge=0, description="Gumbel's c_scale. Danihelka et al.: 1.0 for Go, 0.1 for Atari.")
-    forced: float = Field(2.0, ge=0, description="Forced playouts at a PUCT root. KataGo: 2.")
-    dirichlet: float = Field(10.0, gt=0, description="Total concentration of the noise at a PUCT root. KataGo: 10.83.")
-    dirichlet_part: float = Field(0.25, ge=0, le=1, description="Its share of the prior. AlphaZero: 0.25.")
+    kind: Literal["gumbel", "puct"] = Field(default="gumbel", description="Gumbel AlphaZero or AlphaZero's PUCT.")
+    simulations: int = Field(default=32, ge=1, description="Per recorded move. AlphaZero: 800; Gumbel: 2 to 800.")
+    fast_simulations: int = Field(default=8, ge=1, description="Of moves that are not recorded. KataGo: a sixth.")
+    full_share: float = Field(default=1.0, gt=0, le=1, description="Share of moves with all simulations. KataGo: 0.25.")
+    c_init: float = Field(default=1.25, ge=0, description="PUCT's exploration. AlphaZero: 1.25.")
+    c_base: float = Field(default=19652.0, gt=0, description="Its growth with visits. AlphaZero: 19652.")
+    fpu: float = Field(default=0.2, ge=0, description="First-play urgency reduction. KataGo: 0.2.")
+    c_visit: float = Field(default=50.0, ge=0, description="Gumbel's c_visit. Danihelka et al.: 50.")
+    c_scale: float = Field(
+        default=0.1, ge=0, description="Gumbel's c_scale. Danihelka et al.: 1.0 for Go, 0.1 for Atari."
+    )
+    forced: float = Field(default=2.0, ge=0, description="Forced playouts at a PUCT root. KataGo: 2.")
+    dirichlet: float = Field(
+        default=10.0, gt=0, description="Total concentration of the noise at a PUCT root. KataGo: 10.83."
+    )
+    dirichlet_part: float = Field(default=0.25, ge=0, le=1, description="Its share of the prior. AlphaZero: 0.25.")
 
 
 class ActorConfig(_Part):
     """Self-play."""
 
-    games: int = Field(64, ge=1, description="In lockstep per worker: the batch of the network.")
-    moves: int = Field(24, ge=1, description="Per game and round; then the learner trains and the weights are new.")
-    temperature: float = Field(1.0, ge=0, description="Of the choice in the first plies. AlphaZero: 1.")
-    temperature_plies: int = Field(12, ge=0, description="How many plies that is. AlphaZero chess: 30.")
-    late_temperature: float = Field(0.0, ge=0, description="Of the choice after that (Gumbel: the halving's winner).")
-    random_openings: float = Field(0.1, ge=0, le=1, description="Share of games that begin with random moves.")
-    random_plies: int = Field(8, ge=0, description="At most so many of them.")
-    reuse: bool = Field(True, description="Keep the subtree of the move that was played (PUCT).")
-    resign: float = Field(0.0, ge=0, le=1, description="Resign below minus this value; 0: never. AlphaGo Zero: 0.9.")
-    resign_check: float = Field(0.1, ge=0, le=1, description="Share of games played out anyway. AlphaGo Zero: 0.1.")
-    cache_megabytes: float = Field(32.0, gt=0, description="For the network's answers; empty after each round.")
+    games: int = Field(default=64, ge=1, description="In lockstep per worker: the batch of the network.")
+    moves: int = Field(
+        default=24, ge=1, description="Per game and round; then the learner trains and the weights are new."
+    )
+    temperature: float = Field(default=1.0, ge=0, description="Of the choice in the first plies. AlphaZero: 1.")
+    temperature_plies: int = Field(default=12, ge=0, description="How many plies that is. AlphaZero chess: 30.")
+    late_temperature: float = Field(
+        default=0.0, ge=0, description="Of the choice after that (Gumbel: the halving's winner)."
+    )
+    random_openings: float = Field(default=0.1, ge=0, le=1, description="Share of games that begin with random moves.")
+    random_plies: int = Field(default=8, ge=0, description="At most so many of them.")
+    reuse: bool = Field(default=True, description="Keep the subtree of the move that was played (PUCT).")
+    resign: float = Field(
+        default=0.0, ge=0, le=1, description="Resign below minus this value; 0: never. AlphaGo Zero: 0.9."
+    )
+    resign_check: float = Field(
+        default=0.1, ge=0, le=1, description="Share of games played out anyway. AlphaGo Zero: 0.1."
+    )
+    cache_megabytes: float = Field(default=32.0, gt=0, description="For the network's answers; empty after each round.")
 
 
 class LearnerConfig(_Part):
     """Replay window and gradient steps."""
 
-    batch: int = Field(512, ge=1, description="Positions per step. AlphaZero: 4096.")
-    reuse: float = Field(4.0, gt=0, description="How often a position is trained on, on average.")
-    rate: float = Field(2e-3, gt=0, description="The peak learning rate of AdamW.")
-    warm_up: int = Field(200, ge=0, description="Steps to reach it.")
-    final_rate: float = Field(0.1, ge=0, le=1, description="Share of the rate that is left at the end (cosine).")
-    weight_decay: float = Field(1e-4, ge=0, description="L2 decay. AlphaZero: 1e-4.")
-    clip: float = Field(1.0, gt=0, description="Largest norm of the gradient.")
-    average: float = Field(
-        0.99, ge=0, lt=1, description="Decay of the averaged weights that play. KataGo averages too."
+    batch: int = Field(default=512, ge=1, description="Positions per step. AlphaZero: 4096.")
+    reuse: float = Field(default=4.0, gt=0, description="How often a position is trained on, on average.")
+    rate: float = Field(default=2e-3, gt=0, description="The peak learning rate of AdamW.")
+    warm_up: int = Field(default=200, ge=0, description="Steps to reach it.")
+    final_rate: float = Field(
+        default=0.1, ge=0, le=1, description="Share of the rate that is left at the end (cosine)."
     )
-    value_weight: float = Field(1.0, gt=0, description="Of the value loss beside the policy loss. AlphaZero: 1.")
-    search_value: float = Field(0.25, ge=0, le=1, description="Share of the search's value in the value target.")
-    window: int = Field(20_000, ge=1, description="Positions in the window at first (KataGo: 250,000).")
-    window_growth: float = Field(0.5, ge=0, le=1, description="Share of all later positions by which it grows.")
-    window_most: int = Field(500_000, ge=1, description="Its bound.")
-    symmetry: bool = Field(True, description="A random symmetry per sampled position. AlphaGo Zero: yes.")
-    bf16: bool = Field(False, description="Mixed precision of the training step.")
+    weight_decay: float = Field(default=1e-4, ge=0, description="L2 decay. AlphaZero: 1e-4.")
+    clip: float = Field(default=1.0, gt=0, description="Largest norm of the gradient.")
+    average: float = Field(
+        default=0.99, ge=0, lt=1, description="Decay of the averaged weights that play. KataGo averages too."
+    )
+    value_weight: float = Field(
+        default=1.0, gt=0, description="Of the value loss beside the policy loss. AlphaZero: 1."
+    )
+    search_value: float = Field(
+        default=0.25, ge=0, le=1, description="Share of the search's value in the value target."
+    )
+    window: int = Field(default=20_000, ge=1, description="Positions in the window at first (KataGo: 250,000).")
+    window_growth: float = Field(default=0.5, ge=0, le=1, description="Share of all later positions by which it grows.")
+    window_most: int = Field(default=500_000, ge=1, description="Its bound.")
+    symmetry: bool = Field(default=True, description="A random symmetry per sampled position. AlphaGo Zero: yes.")
+    bf16: bool = Field(default=False, description="Mixed precision of the training step.")
 
 
 class EvaluationConfig(_Part):
     """Matches and truth while training, off the training path."""
 
-    minutes: float = Field(5.0, ge=0, description="Between evaluations; 0: only at the end.")
-    games: int = Field(20, ge=2, description="Per opponent.")
-    simulations: int = Field(64, ge=1, description="Of the trained agent.")
-    ladder: tuple[str, ...] = Field(("random", "mcts:simulations=200"), description="The fixed opponents.")
-    former: bool = Field(True, description="Also against the checkpoint of the evaluation before.")
-    positions: int = Field(200, ge=0, description="For the scoreboard against exact truth; 0: none.")
+    minutes: float = Field(default=5.0, ge=0, description="Between evaluations; 0: only at the end.")
+    games: int = Field(default=20, ge=2, description="Per opponent.")
+    simulations: int = Field(default=64, ge=1, description="Of the trained agent.")
+    ladder: tuple[str, ...] = Field(default=("random", "mcts:simulations=200"), description="The fixed opponents.")
+    former: bool = Field(default=True, description="Also against the checkpoint of the evaluation before.")
+    positions: int = Field(default=200, ge=0, description="For the scoreboard against exact truth; 0: none.")
 
 
 class TrainConfig(_Part):
@@ -95,10 +113,12 @@ class TrainConfig(_Part):
     actor: ActorConfig = ActorConfig()
     learner: LearnerConfig = LearnerConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
-    seed: int = Field(0, description="Of everything random.")
-    workers: int = Field(0, ge=0, description="Self-play processes; 0: one per core. 1: in this process, same bits.")
-    device: str = Field("auto", description="cpu, cuda or auto.")
-    backend: str = Field("auto", description="Of inference: auto measures those that are installed.")
+    seed: int = Field(default=0, description="Of everything random.")
+    workers: int = Field(
+        default=0, ge=0, description="Self-play processes; 0: one per core. 1: in this process, same bits."
+    )
+    device: str = Field(default="auto", description="cpu, cuda or auto.")
+    backend: str = Field(default="auto", description="Of inference: auto measures those that are installed.")
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,127 @@
+"""The commands of training: train, runs, report, export."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from envs.errors import InputError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the command line."""
+    app.command()(train)
+    app.command()(runs)
+    app.command()(report)
+    app.command()(export)
+
+
+def train(
+    game: Annotated[str | None, typer.Argument(metavar="GAME", help="connect_four, … or my_game.py:MyGame")] = None,
+    minutes: Annotated[float, typer.Option(help="How long; 0: no such limit.")] = 0.0,
+    games: Annotated[int, typer.Option(help="How many games of self-play; 0: no such limit.")] = 0,
+    steps: Annotated[int, typer.Option(help="How many gradient steps; 0: no such limit.")] = 0,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with this run.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    set: Annotated[list[str] | None, typer.Option(help="One setting, such as search.simulations=64.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Self-play processes; 0: one per core; 1: exactly repeatable.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Makes everything random repeat.")] = None,
+    runs: Annotated[Path | None, typer.Option(help="Where runs go; by default ./runs.")] = None,
+    evaluate: Annotated[bool, typer.Option(help="Evaluate at the end.")] = True,
+    json: Json = False,
+) -> None:
+    """Train an agent from scratch by self-play."""
+    from selfplay import console
+    from selfplay.train.config import resolve
+    from selfplay.train.loop import Limits, config_of
+    from selfplay.train.loop import train as train_network
+    from selfplay.train.runs import Run
+
+    if (game is None) == (resume is None):
+        raise InputError("train needs a game, or --resume RUN, and not both")
+    if min(minutes, games, steps) < 0:
+        raise InputError("--minutes, --games and --steps must be 0 or more")
+    console.announce_compilation()
+    if resume is not None:
+        run = Run.open(resume)
+        game_spec, _, settings, limits = config_of(run)
+        if minutes or games or steps:
+            limits = Limits(minutes, games, steps)
+        path = train_network(game_spec, settings, limits, final_evaluation=evaluate, resume=run)
+    else:
+        from envs.registry import make
+
+        assert game is not None
+        game_spec = game
+        settings = resolve(make(game), config, set, device=device, workers=workers, seed=seed)
+        limits = Limits(minutes or (0.0 if games or steps else 15.0), games, steps)
+        path = train_network(game, settings, limits, runs, evaluate)
+    if json:
+        from selfplay.train.report import summary_of
+
+        console.print_json({"run": str(path), **summary_of(path)})
+        return
+    console.out.print(f"run: {path}", markup=False, soft_wrap=True)
+    agent = f"alphazero:checkpoint={path}"
+    for what, command in (
+        ("play against it", f"selfplay play {game_spec} human {agent}"),
+        ("its curves", f"tensorboard --logdir {path.parent}"),
+        ("a page about it", f"selfplay report {path}"),
+        ("go on", f"selfplay train --resume {path} --minutes {round(2 * limits.minutes) or 30}"),
+    ):
+        console.out.print(f"{what + ':':17}{command}", markup=False, soft_wrap=True)
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = Path("runs"), json: Json = False
+) -> None:
+    """The training runs of a folder."""
+    from selfplay import console
+    from selfplay.train.report import list_runs
+
+    found = list_runs(folder)
+    if json:
+        console.print_json({"runs": found})
+        return
+    if not found:
+        console.out.print(f"no runs in {folder}; 'selfplay train GAME' makes one", markup=False)
+        return
+    columns = list(found[0])
+    console.table("", columns, [[_cell(row.get(column)) for column in columns] for row in found])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_cell(v)}" for k, v in value.items())
+    return "" if value is None else str(value)
+
+
+def report(run: RunPath, out: Annotated[Path | None, typer.Option(help="The HTML file to write.")] = None) -> None:
+    """One HTML page with a run's curves and figures."""
+    from selfplay import console
+    from selfplay.train.report import write_report
+
+    console.out.print(f"report: {write_report(run, out)}", markup=False, soft_wrap=True)
+
+
+def export(
+    run: RunPath,
+    onnx: Annotated[Path | None, typer.Option("--onnx", help="The ONNX file to write.")] = None,
+) -> None:
+    """A run's or a checkpoint's network as an ONNX model."""
+    from models.checkpoint import load_checkpoint
+    from models.export import export_onnx
+    from selfplay import console
+
+    found = load_checkpoint(str(run))
+    path = onnx or Path(f"{run.name}.onnx")
+    export_onnx(found, path)
+    console.out.print(f"written: {path} (input: planes; outputs: policy, values)", markup=False, soft_wrap=True)
