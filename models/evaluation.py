@@ -9,7 +9,7 @@ import functools
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Evaluation(Compiled):
     `afterstates`: `evaluate_after` is there too, and searches with chance end there instead of after the dice.
     """
 
-    afterstates: ClassVar[bool] = False
+    afterstates: Any = False
 
     def evaluate(self, game: Game, state: State, scratch: Any) -> float:
         """Only at a player's node."""

@@ -57,7 +57,7 @@ def _stack_room(typing_context: Any) -> Any:
     return array_type(), generate
 
 
-overload(room)(lambda: lambda: _stack_room())
+overload(room)(lambda: lambda: _stack_room())  # type: ignore[call-arg]
 
 
 def _add_lanes(out: Any, first: Any, table: Any, byte: Any, value: Any) -> None:
@@ -85,7 +85,9 @@ def _vector_add(typing_context: Any, out: Any, first: Any, table: Any, flat: Any
 @overload(_add_lanes)
 def _compiled_add_lanes(out: Any, first: Any, table: Any, byte: Any, value: Any) -> Any:
     def add(out: Any, first: Any, table: Any, byte: Any, value: Any) -> None:
-        _vector_add(out, first, table, (byte * table.shape[1] + value) * table.shape[2] + first)
+        _vector_add(  # type: ignore[call-arg]
+            out, first, table, (byte * table.shape[1] + value) * table.shape[2] + first
+        )
 
     return add
 

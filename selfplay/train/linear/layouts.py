@@ -64,7 +64,7 @@ def _walks(game: Game) -> list[Cells]:
 def _four_tuples(game: Game) -> list[Cells]:
     """2048: all straight lines and squares of four cells (Szubert and Jaskowski 2014)."""
     rows, columns = game.observation_shape[-2:]
-    squares = [
+    squares: list[Cells] = [
         (columns * r + c, columns * r + c + 1, columns * (r + 1) + c, columns * (r + 1) + c + 1)
         for r in range(rows - 1)
         for c in range(columns - 1)
