@@ -122,7 +122,8 @@ def from_table(game: Game, table: Any, what: str, strict: bool = True) -> Linear
 
 
 def make_evaluation(name: str, game: Game) -> Evaluation:
-    """The evaluation of that name: `linear` (the hand-made one in the game's config), `none`, or a TOML file's path.
+    """The evaluation of that name: `linear` (the hand-made one in the game's config), `none`, a TOML file's path, a
+    learned one's folder or that of a run (its newest), or the name of one that ships (`othello-linear`).
 
     A game without a hand-made evaluation gets `none` for `linear`.
     """
@@ -138,7 +139,15 @@ def make_evaluation(name: str, game: Game) -> Evaluation:
     if name.endswith(".toml"):
         table = read_toml(Path(name))
         return from_table(game, table.get("evaluation", table), f"evaluation {name!r}")
-    raise InputError(f"unknown evaluation {name!r}; evaluations: linear, none, or the path of a .toml file")
+    from models.evaluation_file import find_folder, load_evaluation, shipped  # it needs this file
+
+    folder = find_folder(name)
+    if folder is not None:
+        return load_evaluation(folder, game)
+    known = ", ".join(["linear", "none", *shipped()])
+    raise InputError(
+        f"unknown evaluation {name!r}; evaluations: {known}, a run's folder, an evaluation's folder, or a .toml file"
+    )
 
 
 __all__ = ["Evaluation", "Linear", "Nothing", "make_evaluation"]
