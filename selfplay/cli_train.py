@@ -1,5 +1,6 @@
 """The commands of training: train, runs, report, export."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +38,8 @@ def train(
     json: Json = False,
 ) -> None:
     """Train an agent from scratch by self-play."""
+    # Threads that wait by spinning starve each other as soon as anything else runs; read when torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from selfplay import console
     from selfplay.train.config import resolve
     from selfplay.train.loop import Limits, config_of

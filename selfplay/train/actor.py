@@ -258,7 +258,7 @@ class Actor:
 
     def _finish(self, slot: int, gives_up: int) -> Finished:
         game, t = self.game, self.trees
-        samples: Any = np.concatenate(self.history[slot]).view(np.recarray)
+        samples: Any = moves.joined(self.history[slot], self.dtype).view(np.recarray)
         state = t.trees[slot].root
         if gives_up >= 0:
             lost = (float(game.min_utility) - t.options.middle) / t.options.half
@@ -280,7 +280,7 @@ class Actor:
         """All that the next round depends on, as arrays of bytes and numbers."""
         lengths = np.array([len(history) for history in self.history], np.int64)
         parts = [sample for history in self.history for sample in history]
-        samples = np.concatenate(parts) if parts else np.zeros(0, self.dtype)
+        samples = moves.joined(parts, self.dtype)
         trees = self.trees.trees.view(np.ndarray)
         return {
             "roots": np.frombuffer(np.ascontiguousarray(trees["root"]).tobytes(), np.uint8).copy(),

@@ -94,7 +94,7 @@ def pack_games(games: list[Finished]) -> tuple[dict[str, np.ndarray], list[Any]]
     samples = [np.frombuffer(game.samples.tobytes(), np.uint8) for game in games]
     joined = np.concatenate(samples) if samples else np.zeros(0, np.uint8)
     heads = [[len(g.samples), g.utilities, g.resigned, g.false_resignation] for g in games]
-    return {"samples": joined}, heads
+    return {"games": joined}, heads
 
 
 def unpack_games(dtype: np.dtype, data: np.ndarray, heads: list[Any]) -> list[Finished]:
@@ -155,7 +155,7 @@ class ActorProcesses:
         tally = Tally()
         self.states = {}
         for number, (arrays, head) in enumerate(self._answers()):
-            games += unpack_games(self.dtype, arrays.pop("samples"), head["games"])
+            games += unpack_games(self.dtype, arrays.pop("games"), head["games"])
             self.states.update({f"actor{number}/{k}": v for k, v in arrays.items()})
             for name, value in head["tally"].items():
                 setattr(tally, name, getattr(tally, name) + value)

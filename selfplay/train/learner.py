@@ -19,6 +19,8 @@ class Learner:
     def __init__(self, game: Game, config: TrainConfig, device: str = "cpu"):
         self.config, self.device = config, device
         self.network: Network = build(game, config.model, config.seed).to(device)
+        if self.network.board:
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average: Network = build(game, config.model, config.seed).to(device).eval()
         settings = config.learner
         self.optimiser = torch.optim.AdamW(
@@ -60,7 +62,10 @@ class Learner:
             group["lr"] = self.rate(progress)
         kind = self.device.split(":")[0]
         with torch.autocast(kind, torch.bfloat16, enabled=settings.bf16):
-            logits, value_out = self.network(batch["planes"])
+            planes = batch["planes"]
+            if self.network.board:
+                planes = planes.to(memory_format=torch.channels_last)
+            logits, value_out = self.network(planes)
         log_policy = functional.log_softmax(logits.float(), 1)
         weights = batch["full"]
         cross = -(batch["policies"] * log_policy).sum(1)
@@ -80,9 +85,9 @@ class Learner:
             divergence = cross + (batch["policies"] * wanted).sum(1)
             error = (self.network.values(value_out)[:, 0] - batch["values"][:, 0]).square().mean()
         return {
-            "loss/policy": float(policy_loss),
-            "loss/value": float(value_loss),
-            "loss/total": float(loss),
+            "loss/policy": float(policy_loss.detach()),
+            "loss/value": float(value_loss.detach()),
+            "loss/total": float(loss.detach()),
             "policy/entropy": float(entropy),
             "policy/kl_to_search": float(divergence.mean()),
             "value/squared_error": float(error),

@@ -24,6 +24,7 @@ from envs.game import Game
 from envs.registry import make
 from models.checkpoint import save_checkpoint
 from models.network import flops, parameter_count
+from selfplay.train import moves
 from selfplay.train.actor import Finished, Tally
 from selfplay.train.actors import make_actors
 from selfplay.train.config import TrainConfig, as_table, validated
@@ -118,12 +119,11 @@ class Training:
         while self.limits.progress(self.minutes, self.games, self.learner.step) < 1.0:
             progress = self.limits.progress(self.minutes, self.games, self.learner.step)
             workers = self.config.workers or _cores()
-            moves = self.config.actor.games * self.config.actor.moves * workers
+            total = self.config.actor.games * self.config.actor.moves * workers
             begun = time.monotonic()
-            finished, tally = self.actors.play(self.learner.weights(), moves)
+            finished, tally = self.actors.play(self.learner.weights(), total)
             played = time.monotonic()
-            samples = [game.samples for game in finished]
-            joined = np.concatenate(samples) if samples else np.zeros(0, self.replay.dtype)
+            joined = moves.joined([game.samples for game in finished], self.replay.dtype)
             self.replay.add(joined)
             self.games += len(finished)
             losses = self.learner.train(self.replay, len(joined), progress)
@@ -160,7 +160,7 @@ class Training:
         if finished:
             figures["self_play/length"] = float(np.mean([len(g.samples) for g in finished]))
             figures["self_play/first_player"] = float(np.mean([g.utilities[0] for g in finished]))
-            joined: Any = np.concatenate([g.samples for g in finished])
+            joined: Any = moves.joined([g.samples for g in finished], self.replay.dtype)
             figures["policy/surprise"] = float(joined["surprise"].mean())
             figures["value/search_error"] = float(np.square(joined["search_value"] - joined["values"][:, 0]).mean())
             if self.config.actor.resign > 0:
@@ -187,7 +187,7 @@ class Training:
     def _pictures(self, step: int, finished: list[Finished]) -> None:
         game = finished[0]
         samples: Any = game.samples.view(np.recarray)
-        joined: Any = np.concatenate([g.samples for g in finished])
+        joined: Any = moves.joined([g.samples for g in finished], self.replay.dtype)
         self.watch.calibration(step, joined["network_value"], joined["values"][:, 0])
         sample = samples[len(samples) // 2]
         batch = self.replay.observed(samples[len(samples) // 2 : len(samples) // 2 + 1], None)

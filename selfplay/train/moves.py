@@ -35,6 +35,16 @@ def sample_dtype(game: Game) -> np.dtype:
     )
 
 
+def joined(parts: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """All samples in one array of that very layout: NumPy alone would leave out the gaps of aligned records."""
+    whole = np.zeros(sum(len(part) for part in parts), dtype)
+    first = 0
+    for part in parts:
+        whole[first : first + len(part)] = part
+        first += len(part)
+    return whole
+
+
 @njit
 def write_policy(sample, node, edges, policy):
     """The target, sparse; where there are too many moves, the heaviest."""
