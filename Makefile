@@ -1,3 +1,4 @@
+# make train      sets up .venv if need be, trains Connect Four for 15 minutes and evaluates it
 # make test       sets up .venv if need be, then lint, types and all quick tests
 # make test-all   the slow tests as well
 # make bench      speed beside peers, in one run
@@ -7,7 +8,7 @@ CHECKED := benchmarks docs envs models selfplay tests setup.py selfplay_environm
 PYTEST := .venv/bin/python -m pytest tests envs models selfplay --doctest-modules -n 2 --dist worksteal
 READY := .venv/.ready
 
-.PHONY: setup test test-all lint bench clean
+.PHONY: setup train test test-all lint bench clean
 
 setup: $(READY)
 
@@ -25,8 +26,11 @@ $(READY): pyproject.toml constraints.txt setup.py selfplay_environments.pth
 	echo "setting up .venv with $$($$python --version)"; \
 	$$python -m venv .venv
 	.venv/bin/python -m pip install --quiet torch==2.13.0 -c constraints.txt
-	.venv/bin/python -m pip install --quiet -e '.[dev]' -c constraints.txt
+	.venv/bin/python -m pip install --quiet -e '.[dev,openvino,onnx]' -c constraints.txt
 	@touch $(READY)
+
+train: $(READY)
+	.venv/bin/selfplay train connect_four --minutes 15
 
 test: $(READY)
 	@$(MAKE) --no-print-directory lint; lint=$$?; $(PYTEST) -m 'not slow'; tests=$$?; \

@@ -113,6 +113,7 @@ class TrainConfig(_Part):
     actor: ActorConfig = ActorConfig()
     learner: LearnerConfig = LearnerConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    save_seconds: float = Field(default=15.0, ge=0, description="Between saves of what resume needs; 0: each round.")
     seed: int = Field(default=0, description="Of everything random.")
     workers: int = Field(
         default=0, ge=0, description="Self-play processes; 0: one per core. 1: in this process, same bits."

@@ -35,7 +35,6 @@ from selfplay.train.runs import Run, write_atomic
 from selfplay.train.view import View
 from selfplay.train.watch import Watch, flat
 
-SAVE_SECONDS = 15.0  # between saves
 CHECKPOINTS_KEPT = 3
 
 
@@ -131,7 +130,7 @@ class Training:
             now = time.monotonic()
             self.minutes = before + (now - started) / 60
             self._tell(view, finished, tally, losses, now - begun, played - begun)
-            if now - self.saved_at > SAVE_SECONDS:
+            if now - self.saved_at >= self.config.save_seconds:
                 self.save()
             if self.evaluations.due(self.minutes):
                 self.checkpoint()

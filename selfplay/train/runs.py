@@ -42,9 +42,9 @@ def sync_folder(folder: Path) -> None:
 
 def write_atomic(path: Path, data: bytes) -> None:
     """The file has either its old content or all of the new one, whatever happens."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
             file.write(data)
             file.flush()
