@@ -137,8 +137,24 @@ def _unpacked(layout: Layout, arrays: dict[str, np.ndarray], phases: int, what: 
     return weights[:, np.searchsorted(distinct, layout.canonical)]
 
 
-def save_evaluation(folder: Path, evaluation: Patterns, table: dict[str, Any], small: bool = False) -> None:
-    """Writes an evaluation of patterns and named features; `small` keeps weights as 16-bit numbers."""
+def save_evaluation(
+    folder: Path,
+    game: Game,
+    evaluation: Evaluation,
+    table: dict[str, Any],
+    errors: np.ndarray | None = None,
+    small: bool = False,
+) -> None:
+    """Writes an evaluation; `errors` are the named features' error bars, `small` keeps weights as 16-bit numbers."""
+    from models.td_network import TDNetwork
+
+    if isinstance(evaluation, TDNetwork):
+        about = {"format": FORMAT, "game": spec_of(game), "kind": "network", "features": [], "phases": 1}
+        about |= {"squash": "none", "afterstates": True, **table}
+        write_folder(folder, {"hidden": evaluation.hidden_values, "output": evaluation.output_values}, about)
+        return
+    if not isinstance(evaluation, Patterns):
+        raise InputError(f"an evaluation of kind {type(evaluation).__name__} can't be saved")
     layout = evaluation.layout
     arrays: dict[str, np.ndarray] = {}
     if layout.entries:
@@ -153,6 +169,8 @@ def save_evaluation(folder: Path, evaluation: Patterns, table: dict[str, Any], s
             arrays["weights"] = weights.astype(np.float32)
     if evaluation.num_weighted:
         arrays["features"] = evaluation.feature_values
+        if errors is not None:
+            arrays["errors"] = errors.astype(np.float64)
     names = {number: name for name, number in _SQUASH.items()}
     described = {
         "format": FORMAT,

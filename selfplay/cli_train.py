@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ def register(app: typer.Typer) -> None:
 
 def train(
     game: Annotated[str | None, typer.Argument(metavar="GAME", help="connect_four, … or my_game.py:MyGame")] = None,
+    method: Annotated[
+        str, typer.Option(help="alphazero: a network; linear: an evaluation for the classical searches.")
+    ] = "alphazero",
     minutes: Annotated[float, typer.Option(help="How long; 0: no such limit.")] = 0.0,
     games: Annotated[int, typer.Option(help="How many games of self-play; 0: no such limit.")] = 0,
     steps: Annotated[int, typer.Option(help="How many gradient steps; 0: no such limit.")] = 0,
@@ -50,7 +53,15 @@ def train(
         raise InputError("train needs a game, or --resume RUN, and not both")
     if min(minutes, games, steps) < 0:
         raise InputError("--minutes, --games and --steps must be 0 or more")
+    if method not in ("alphazero", "linear"):
+        raise InputError(f"unknown method {method!r}; methods: alphazero, linear")
     console.announce_compilation()
+    if method == "linear" or (resume is not None and Run(resume).head().get("method") == "linear"):
+        if device is not None:
+            raise InputError("--device is for --method alphazero")
+        wanted = Limits(minutes or (0.0 if games or steps or resume else 15.0), games, steps)
+        _train_linear(game, wanted, resume, config, set, workers, seed, runs, evaluate, json)
+        return
     if resume is not None:
         run = Run.open(resume)
         game_spec, _, settings, limits = config_of(run)
@@ -79,6 +90,60 @@ def train(
         ("go on", f"selfplay train --resume {path} --minutes {round(2 * limits.minutes) or 30}"),
     ):
         console.out.print(f"{what + ':':17}{command}", markup=False, soft_wrap=True)
+
+
+def _train_linear(
+    game: str | None,
+    limits: Any,
+    resume: Path | None,
+    config: Path | None,
+    settings: list[str] | None,
+    workers: int | None,
+    seed: int | None,
+    folder: Path | None,
+    evaluate: bool,
+    json: bool,
+) -> None:
+    from envs.registry import make
+    from models.evaluation import read_toml
+    from selfplay import console
+    from selfplay.train.config import setting
+    from selfplay.train.linear.method import agent_spec, settings_of_run
+    from selfplay.train.linear.method import train as train_linear
+    from selfplay.train.linear.settings import settings_of
+    from selfplay.train.runs import Run
+
+    if resume is not None:
+        run = Run.open(resume)
+        spec, chosen, before = settings_of_run(run)
+        limits = limits if limits.minutes or limits.games or limits.steps else before
+        path = train_linear(spec, chosen, limits, final_evaluation=evaluate, resume=run)
+    else:
+        assert game is not None
+        spec = game
+        changes = dict(read_toml(config).get("linear", {})) if config is not None else {}
+        for text in settings or []:
+            changes |= setting(text)
+        changes |= {key: value for key, value in (("workers", workers), ("seed", seed)) if value is not None}
+        path = train_linear(spec, settings_of(make(spec), changes), limits, folder, evaluate)
+    if json:
+        from selfplay.train.report import summary_of
+
+        console.print_json({"run": str(path), **summary_of(path)})
+        return
+    made = make(spec)
+    depth = 6 if made.num_players == 2 and not made.has_chance else 2
+    agent, hand = agent_spec(made, str(path), depth), agent_spec(made, "linear", depth)
+    console.out.print(f"run: {path}", markup=False, soft_wrap=True)
+    against = f"selfplay match {spec} {agent} {hand}"
+    for what, command in (
+        ("what it learned", f"selfplay weights {path}"),
+        ("against hand-made", against) if made.num_players == 2 else ("see it play", f"selfplay play {spec} {agent}"),
+        ("its curves", f"tensorboard --logdir {path.parent}"),
+        ("a page about it", f"selfplay report {path}"),
+        ("go on", f"selfplay train --resume {path} --minutes {round(2 * limits.minutes) or 30}"),
+    ):
+        console.out.print(f"{what + ':':19}{command}", markup=False, soft_wrap=True)
 
 
 def runs(

@@ -19,15 +19,32 @@ from selfplay.search.deepening import AlphaBeta, alphabeta
 from selfplay.search.result import Limits
 
 MOST_NODES = 50_000  # of one search: with untrained weights nothing ends an exchange, and quiescence search explodes
+_CHUNK = 20  # games between two looks whether the user wants to stop
 MOST_GAME = 1024  # plies of one game that can be kept; longer games are dropped
 
 
 @njit
 def searched_games(
-    game, evaluation, work, table, room, kept, target, owner, rng, games, depth, epsilon, openings, decay, leaf, tallies
+    game,
+    evaluation,
+    work,
+    table,
+    room,
+    kept,
+    target,
+    final,
+    owner,
+    rng,
+    games,
+    depth,
+    epsilon,
+    openings,
+    decay,
+    leaf,
+    tallies,
 ):
-    """Plays so many games; fills `kept` (states), `target` (for their movers, in parts of the largest utility) and
-    `owner` (number of the game), and returns how many positions those are.
+    """Plays so many games; fills `kept` (states), `target` (for their movers, in parts of the largest utility), `final`
+    (1 won, 0 drawn, -1 lost) and `owner` (number of the game), and returns how many positions those are.
 
     Stops early when the next game may not fit. Adds [games, plies, draws, player 0's wins] to tallies.
     """
@@ -97,13 +114,14 @@ def searched_games(
             else:
                 result = (1.0 - decay) * room.value[ply] + decay * later
             target[count + ply] = room.sign[ply] * result
+            final[count + ply] = room.sign[ply] * np.sign(game.utility(state, player))
             owner[count + ply] = number
         count += length
-        final = game.utility(state, np.int64(0))
+        score = game.utility(state, np.int64(0))
         tallies[0] += 1
         tallies[1] += length
-        tallies[2] += final == 0.0
-        tallies[3] += final > 0.0
+        tallies[2] += score == 0.0
+        tallies[3] += score > 0.0
     return count
 
 
@@ -116,6 +134,7 @@ class Player:
         self.depth = depth
         self.kept = np.zeros(positions + MOST_GAME, game.state).view(np.recarray)
         self.target = np.zeros(len(self.kept), np.float32)
+        self.final = np.zeros(len(self.kept), np.float32)
         self.owner = np.zeros(len(self.kept), np.int32)
         dtype = np.dtype(
             [
@@ -131,30 +150,39 @@ class Player:
         )
         self.room: Any = np.zeros(1, dtype).view(np.recarray)[0]
         self.tallies = np.zeros(4)
+        self.stopped = False  # set by another thread: ends `play` with KeyboardInterrupt
 
     def play(
         self, rng: np.ndarray, games: int, epsilon: float, openings: int, decay: float, leaf: bool
-    ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """States, targets and game numbers of so many games. Depends on nothing but the arguments and the weights."""
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        """States, targets, results and game numbers of so many games. Depends on nothing but the arguments and the weights."""
         self.searcher.reset()
         self.searcher.work.node_limit = MOST_NODES
         self.tallies[:] = 0
-        count = searched_games(
-            self.game,
-            self.evaluation,
-            self.searcher.work,
-            self.searcher.table,
-            self.room,
-            self.kept,
-            self.target,
-            self.owner,
-            rng,
-            games,
-            self.depth,
-            epsilon,
-            openings,
-            decay,
-            leaf,
-            self.tallies,
-        )
-        return self.kept[:count], self.target[:count], self.owner[:count]
+        count = begun = 0
+        while begun < games and count + MOST_GAME <= len(self.kept):
+            if self.stopped:
+                raise KeyboardInterrupt
+            some = min(games - begun, _CHUNK)
+            found = searched_games(
+                self.game,
+                self.evaluation,
+                self.searcher.work,
+                self.searcher.table,
+                self.room,
+                self.kept[count:],
+                self.target[count:],
+                self.final[count:],
+                self.owner[count:],
+                rng,
+                some,
+                self.depth,
+                epsilon,
+                openings,
+                decay,
+                leaf,
+                self.tallies,
+            )
+            self.owner[count : count + found] += begun
+            count, begun = count + found, begun + some
+        return self.kept[:count], self.target[:count], self.final[:count], self.owner[:count]

@@ -130,3 +130,20 @@ def inputs_of(game: Game, states: Any) -> np.ndarray:
     out = np.zeros((len(states), game.num_features), np.float32)
     write_features(game, states, out)
     return out
+
+
+@njit
+def sums_of(game, evaluation, canonical, weights, features, states, total, phases):
+    """The weighted sums and the phases of positions."""
+    places = np.zeros(max(evaluation.count, 1), np.uint32)
+    scratch = np.zeros(max(game.num_features, 1))
+    for i in range(len(states)):
+        phase = np.int64(evaluation.phase_of[game.filled(states[i])])
+        phases[i] = phase
+        if evaluation.count > 0:
+            read_places(game, evaluation, canonical, states[i], places)
+            total[i] = sum_places(evaluation, weights, phase, places)
+        if evaluation.num_weighted > 0:
+            game.features(states[i], scratch)
+            for k in range(evaluation.num_weighted):
+                total[i] += np.float64(features[phase, k]) * scratch[k]
