@@ -37,6 +37,7 @@ from selfplay.solvers.connect_four import ConnectFourSolver
 from selfplay.solvers.generic import AlphaBetaSolver, InductionSolver
 from selfplay.solvers.nim import NimSolver
 from selfplay.solvers.othello import OthelloSolver
+from selfplay.solvers.pig import PigSolver
 from selfplay.solvers.solution import after, canonical, legal, mover
 from selfplay.solving import solve
 
@@ -268,6 +269,27 @@ def test_othello_beside_alpha_beta():
         a, b = one.solve(state), other.solve(state)
         assert (a.value, sorted(a.best)) == (b.value, sorted(b.best))
         assert one.values(state) == other.values(state)
+
+
+# --- pig ----------------------------------------------------------------------------------------------
+
+
+def test_pig_as_published():
+    """Neller and Presser 2004: the first player wins 53.06 % under best play; at 0 : 0 it rolls until it has 21."""
+    solver = PigSolver(Pig())
+    first = solver.solve(Pig().new()[0])
+    assert (first.value + 1) / 2 == pytest.approx(0.5306, abs=5e-5)
+    for total, best in ((20, "roll"), (21, "hold")):
+        state = Pig().from_text(f"scores 0 0 player 1 total {total}")
+        assert Pig().action_to_text(state, solver.solve(state).best[0]) == best
+
+
+def test_pig_beside_induction():
+    """A small game with a horizon far away, where the generic solver still ends."""
+    game = Pig(goal=4, sides=3, horizon=60)
+    state = game.new()[0]
+    exact = solver_for(game, method="search").solve(state)
+    assert solver_for(game).solve(state).value == pytest.approx(exact.value, abs=1e-4)
 
 
 # --- nim ---------------------------------------------------------------------------------------------

@@ -55,6 +55,12 @@ def special_solver(game: Game) -> type | None:
         from selfplay.solvers.othello import OthelloSolver
 
         return OthelloSolver
+    if (module, name) == ("envs.pig", "Pig"):
+        from selfplay.solvers.pig import MOST_GOAL, PigSolver
+
+        # With a nearer horizon the draw counts, and the generic solver finds it.
+        if game.players == 2 and game.goal <= MOST_GOAL and game.horizon >= 10 * game.goal:
+            return PigSolver
     return None
 
 

@@ -12,7 +12,7 @@ from selfplay.solvers import Unsolved, solver_for, special_solver
 from selfplay.solvers.tables import has_tables
 
 COVERED = (
-    "connect_four (four in a line), othello endgames, nim, endgames with tables (selfplay tables build), "
+    "connect_four (four in a line), othello endgames, nim, pig for two, endgames with tables (selfplay tables build), "
     "and games small enough to search to their end"
 )
 _SMALL = 100  # plies of the longest game that is not refused at once

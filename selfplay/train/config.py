@@ -91,7 +91,9 @@ class LearnerConfig(_Part):
     window_growth: float = Field(default=0.5, ge=0, le=1, description="Share of all later positions by which it grows.")
     window_most: int = Field(default=500_000, ge=1, description="Its bound.")
     symmetry: bool = Field(default=True, description="A random symmetry per sampled position. AlphaGo Zero: yes.")
-    bf16: bool = Field(default=False, description="Mixed precision of the training step.")
+    bf16: bool | Literal["auto"] = Field(
+        default="auto", description="Mixed precision of the training step; auto: where the hardware has it."
+    )
 
 
 class EvaluationConfig(_Part):

@@ -13,6 +13,13 @@ from selfplay.train.config import TrainConfig
 from selfplay.train.replay import Replay
 
 
+def has_bf16(device: str) -> bool:
+    """Whether the device multiplies 16-bit numbers faster than it would 32-bit ones."""
+    if device.startswith("cuda"):
+        return bool(torch.cuda.is_bf16_supported())
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+
+
 class Learner:
     """Network, its average, optimiser. All of it goes through `state` and `restore`."""
 
@@ -26,6 +33,7 @@ class Learner:
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay
         )
+        self.bf16 = has_bf16(device) if settings.bf16 == "auto" else settings.bf16
         self.step = 0
         self.owed = 0.0  # steps that the data so far pays for and that were not made yet
 
@@ -61,7 +69,7 @@ class Learner:
         for group in self.optimiser.param_groups:
             group["lr"] = self.rate(progress)
         kind = self.device.split(":")[0]
-        with torch.autocast(kind, torch.bfloat16, enabled=settings.bf16):
+        with torch.autocast(kind, torch.bfloat16, enabled=self.bf16):
             planes = batch["planes"]
             if self.network.board:
                 planes = planes.to(memory_format=torch.channels_last)
