@@ -8,8 +8,9 @@
     unit        {"name": ..., "value": ...}: what one of the game's units (a pawn, a disc) is in half log-odds
     meta        the command, seed and cost that made it
 
-Weights of patterns are kept once for mirrored contents, as 16-bit numbers with a scale per phase where that makes a
-file small enough to ship, else as 32-bit floats. Nothing is pickled; every file is written aside, synced and renamed.
+Weights of patterns are kept once for mirrored contents, as 32-bit floats; in evaluations that ship as 16-bit numbers
+with a scale per phase, and only those that are not zero in all phases (`nonzero` has a bit for each). Nothing is
+pickled; every file is written aside, synced and renamed.
 """
 
 import json
@@ -130,6 +131,11 @@ def _unpacked(layout: Layout, arrays: dict[str, np.ndarray], phases: int, what: 
         weights *= arrays["scale"].astype(np.float32)[:, None]
     distinct = np.unique(layout.canonical) if layout.tied else None
     expected = (phases, layout.entries if distinct is None else len(distinct))
+    if "nonzero" in arrays:
+        kept = np.unpackbits(arrays["nonzero"], count=expected[1]).astype(bool)
+        full = np.zeros(expected, np.float32)
+        full[:, kept] = weights
+        weights = full
     if weights.shape != expected:
         raise InputError(f"{what} has weights of shape {weights.shape}; its patterns need {expected}")
     if distinct is None:
@@ -162,7 +168,10 @@ def save_evaluation(
         if layout.tied:
             weights = weights[:, np.unique(layout.canonical)]
         if small:
-            scale = np.maximum(np.abs(weights).max(axis=1), 1e-9) / 32767
+            kept = weights.any(axis=0)
+            arrays["nonzero"] = np.packbits(kept)
+            weights = weights[:, kept]
+            scale = np.maximum(np.abs(weights).max(axis=1, initial=0.0), 1e-9) / 32767
             arrays["scale"] = scale.astype(np.float32)
             arrays["weights"] = np.rint(weights / arrays["scale"][:, None]).clip(-32767, 32767).astype(np.int16)
         else:
@@ -186,6 +195,22 @@ def save_evaluation(
         **table,
     }
     write_folder(folder, arrays, described)
+
+
+def export_small(source: Path, folder: Path, game: Game, evaluation: Evaluation, table: dict[str, Any]) -> int:
+    """Writes an evaluation that was read from `source` as small as it ships; returns the bytes of its files."""
+    kept: dict[str, Any] = {key: value for key, value in table.items() if key in ("unit", "meta", "cuts")}
+    save_evaluation(folder, game, evaluation, kept, read_arrays(source).get("errors"), small=True)
+    return sum((folder / name).stat().st_size for name in (_JSON, _WEIGHTS))
+
+
+def write_cuts(folder: Path, cuts: list[dict[str, Any]]) -> None:
+    """Keeps ProbCut parameters beside the weights that they were measured with."""
+    table = read_description(folder) | {"cuts": cuts}
+    try:
+        _write(folder / _JSON, (json.dumps(table, indent=1, ensure_ascii=False) + "\n").encode())
+    except OSError as error:
+        raise InputError(f"evaluation {str(folder)!r} can't be written: {error.strerror}") from None
 
 
 def write_folder(folder: Path, arrays: dict[str, np.ndarray], table: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from envs.errors import InputError
-from selfplay import cli_arena, cli_book, cli_tables, cli_train
+from selfplay import cli_arena, cli_book, cli_linear, cli_tables, cli_train
 
 app = typer.Typer(
     name="selfplay",
@@ -28,6 +28,7 @@ Position = Annotated[str | None, typer.Option(help="Where to start, in the game'
 
 cli_arena.register(app)
 cli_train.register(app)
+cli_linear.register(app)
 
 
 @app.command()
@@ -292,29 +293,6 @@ def score(
     console.table("", ["phase", "positions", "kept", "critical", "kept there", "value error"], scoreboard.rows(found))
     for line in scoreboard.sentences(found):
         console.out.print(line, markup=False, soft_wrap=True)
-
-
-@app.command("fit-probcut")
-def fit_probcut(
-    game: GameSpec,
-    evaluation: Annotated[str, typer.Option("--eval", help="linear, or a file.")] = "linear",
-    positions: Annotated[int, typer.Option(help="How many positions to search.")] = 300,
-    depth: Annotated[int, typer.Option(help="The deepest search to predict.")] = 6,
-    seed: Seed = 0,
-    json: Json = False,
-) -> None:
-    """Measure how well shallow searches predict deep ones: the [probcut] table for alphabeta:probcut=1.5."""
-    from envs.registry import make
-    from models.evaluation import make_evaluation
-    from selfplay import console
-    from selfplay.search.probcut import cuts_as_toml, fit_cuts
-
-    made = make(game)
-    cuts = fit_cuts(made, make_evaluation(evaluation, made), positions, depth, seed)
-    if json:
-        console.print_json({"cuts": cuts})
-    else:
-        sys.stdout.write(cuts_as_toml(cuts))
 
 
 @app.command()

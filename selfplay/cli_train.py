@@ -183,11 +183,22 @@ def report(run: RunPath, out: Annotated[Path | None, typer.Option(help="The HTML
 def export(
     run: RunPath,
     onnx: Annotated[Path | None, typer.Option("--onnx", help="The ONNX file to write.")] = None,
+    evaluation: Annotated[
+        Path | None, typer.Option("--eval", help="A learned evaluation (--method linear): the small folder to write.")
+    ] = None,
 ) -> None:
-    """A run's or a checkpoint's network as an ONNX model."""
+    """A run's or a checkpoint's network as an ONNX model; a learned evaluation as a small folder."""
+    from selfplay import console
+
+    if evaluation is not None:
+        from selfplay.cli_linear import export_evaluation
+
+        if onnx is not None:
+            raise InputError("--onnx is for networks, --eval for learned evaluations: give one of them")
+        console.out.print(export_evaluation(run, evaluation), markup=False, soft_wrap=True)
+        return
     from models.checkpoint import load_checkpoint
     from models.export import export_onnx
-    from selfplay import console
 
     found = load_checkpoint(str(run))
     path = onnx or Path(f"{run.name}.onnx")

@@ -121,7 +121,10 @@ class AlphaBetaAgent(SearchAgent):
         limited = self.depth or self.nodes or self.seconds
         limits = Limits(self.depth, self.nodes, self.seconds if limited else 1.0)
         switches = Switches(**{name: getattr(self, name) for name in Switches.__dataclass_fields__})
-        cuts = game_config(game)[0].get("probcut", {}).get("cuts")
+        # How well shallow searches predict deep ones depends on the evaluation; the config's is for the hand-made one.
+        # A learned evaluation brings its own (`selfplay fit-probcut GAME --eval RUN`).
+        known = game_config(game)[0].get("probcut", {}).get("cuts")
+        cuts = known if self.eval == "linear" else getattr(make_evaluation(self.eval, game), "cuts", ())
         self.searcher = AlphaBeta(  # type: ignore[misc]
             game, evaluation_for(game, self.eval, self.tables), limits, switches, self.megabytes, cuts
         )
