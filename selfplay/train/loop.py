@@ -36,6 +36,7 @@ from selfplay.train.view import View
 from selfplay.train.watch import Watch, flat
 
 CHECKPOINTS_KEPT = 3
+PICTURES_EVERY = 20  # rounds
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,18 @@ class Limits:
 
 
 class Interrupted:
-    """Ctrl-C and SIGTERM set a flag; the loop leaves at the next point where it can."""
+    """Ctrl-C and SIGTERM set a flag and raise KeyboardInterrupt.
+
+    An exception can be swallowed in a callback of foreign code, such as a compiler's: so `check` raises it once more.
+    """
 
     def __init__(self) -> None:
         self.flag = threading.Event()
         self.before: dict[int, Any] = {}
+
+    def check(self) -> None:
+        if self.flag.is_set():
+            raise KeyboardInterrupt
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -86,7 +94,7 @@ class Training:
             raise InputError(f"game {game_spec!r} has no observation for a network; --method linear needs none")
         saved = run.load_state()
         if saved:  # the same backend as before: another one rounds otherwise
-            config = config.model_copy(update={"backend": saved[1]["backend"]})
+            config = config.model_copy(update={"backend": saved[1].get("backend", config.backend)})
         self.config = config
         device = _device(config.device)
         torch.set_num_threads(max(1, config.workers or _cores()))
@@ -96,14 +104,26 @@ class Training:
         self.rounds = self.games = 0
         self.minutes = 0.0  # of all sessions
         if saved:
-            arrays, info = saved
+            self._restore(*saved)
+        self.watch = Watch(run, self.learner.step)
+        self.evaluations = Evaluations(run, self.watch, game_spec, self.game, config.evaluation, tell)
+        self.evaluations.last_minutes = self.minutes
+        self.saved_at = time.monotonic()
+        self.unsaved: tuple[dict[str, np.ndarray], dict[str, Any]] | None = None  # after the last whole round
+        self.pictured = -PICTURES_EVERY  # the round of the last pictures
+
+    def _restore(self, arrays: dict[str, np.ndarray], info: dict[str, Any]) -> None:
+        try:
             self.learner.restore(arrays, info["learner"])
             self.replay.restore(info["replay"])
             self.actors.restore(arrays)
             self.rounds, self.games, self.minutes = info["rounds"], info["games"], info["minutes"]
-        self.watch = Watch(run, self.learner.step)
-        self.evaluations = Evaluations(run, self.watch, game_spec, self.game, config.evaluation, tell)
-        self.saved_at = time.monotonic()
+        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            self.actors.close()
+            first = str(error).strip().partition("\n")[0]
+            raise InputError(
+                f"the state of run {str(self.run.path)!r} is not that of its config.toml, so it can't go on: {first}"
+            ) from None
 
     def describe(self) -> str:
         network = self.learner.network
@@ -112,10 +132,11 @@ class Training:
             f"inference by {self.actors.backend}; run {self.run.path}"
         )
 
-    def train(self, view: View) -> None:
-        """Rounds until a limit is reached or the user stops."""
+    def train(self, view: View, check: Callable[[], None] = lambda: None) -> None:
+        """Rounds until a limit is reached or `check` raises."""
         started, before = time.monotonic(), self.minutes
         while self.limits.progress(self.minutes, self.games, self.learner.step) < 1.0:
+            check()
             progress = self.limits.progress(self.minutes, self.games, self.learner.step)
             workers = self.config.workers or _cores()
             total = self.config.actor.games * self.config.actor.moves * workers
@@ -129,6 +150,7 @@ class Training:
             self.rounds += 1
             now = time.monotonic()
             self.minutes = before + (now - started) / 60
+            self.unsaved = self.snapshot()
             self._tell(view, finished, tally, losses, now - begun, played - begun)
             if now - self.saved_at >= self.config.save_seconds:
                 self.save()
@@ -153,6 +175,7 @@ class Training:
             "time/inference_of_self_play": tally.inference_seconds / max(tally.seconds, 1e-9),
             "replay/window": len(self.replay),
             "replay/positions": self.replay.positions,
+            "replay/age_in_rounds": mean_age([len(chunk) for chunk in self.replay.chunks]),
             "self_play/games": self.games,
             "self_play/cached": tally.cached / max(tally.cached + tally.evaluations, 1),
         }
@@ -168,7 +191,8 @@ class Training:
                     np.mean([g.false_resignation for g in checked] or [False])
                 )
         self.watch.scalars(step, figures)
-        if finished and self.rounds % 20 == 1:
+        if finished and self.rounds - self.pictured >= PICTURES_EVERY:
+            self.pictured = self.rounds
             self._pictures(step, finished)
         view.update(
             {
@@ -180,6 +204,7 @@ class Training:
                 "policy_loss": losses.get("loss/policy", float("nan")),
                 "value_loss": losses.get("loss/value", float("nan")),
                 "scores": self.evaluations.scores,
+                **self.evaluations.figures(),
             }
         )
 
@@ -200,9 +225,11 @@ class Training:
         self.watch.position_image(step, self.game, states[0], policy, batch["policies"][0], float(sample.search_value))
         if not self.game.has_chance and samples.state[0].tobytes() == self.game.new().tobytes():
             self.watch.game_text(step, self.game, game.actions)
+        else:  # dice and openings are no moves of the record
+            self.watch.samples_text(step, self.game, samples.state, game.actions, game.utilities)
 
-    def save(self, finished: bool = False) -> None:
-        """What resume needs, and what `selfplay runs` shows."""
+    def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What resume needs, as it is between two rounds."""
         arrays, learner = self.learner.state()
         arrays.update(self.actors.state())
         info = {
@@ -213,12 +240,21 @@ class Training:
             "steps": self.learner.step,
             "minutes": self.minutes,
             "backend": self.actors.backend,
+        }
+        return arrays, info
+
+    def save(self, finished: bool = False) -> None:
+        """Writes the state after the last whole round, and what `selfplay runs` shows."""
+        arrays, info = self.unsaved or self.snapshot()
+        info = {
+            **info,
             "finished": finished,
             "parameters": parameter_count(self.learner.network),
             "flops": flops(self.learner.network, self.game),
             "command": " ".join(["selfplay", *sys.argv[1:]]),
         }
-        self.run.save_state(arrays, info, self.rounds)
+        self.run.save_state(arrays, info, info["rounds"])
+        self.unsaved = None
         write_atomic(self.run.path / "summary.json", json.dumps(info).encode())
         self.saved_at = time.monotonic()
 
@@ -245,6 +281,16 @@ class Training:
         self.actors.close()
 
 
+def mean_age(lengths: list[int]) -> float:
+    """How many rounds ago the positions of the window were played, on average.
+
+    >>> mean_age([10, 10, 20])
+    0.75
+    """
+    ages = sum(length * age for age, length in enumerate(reversed(lengths)))
+    return ages / max(sum(lengths), 1)
+
+
 def _cores() -> int:
     from selfplay.workers import available_cores
 
@@ -264,7 +310,10 @@ def _device(name: str) -> str:
 def config_of(run: Run) -> tuple[str, str, TrainConfig, Limits]:
     """Game, method, config and limits of a run as it was begun."""
     table = run.head()
-    limits = Limits(**table.pop("limits", {}))
+    try:
+        limits = Limits(**table.pop("limits", {}))
+    except TypeError:
+        raise InputError(f"run {str(run.path)!r}: [limits] in config.toml takes minutes, games and steps") from None
     game_spec, method = table.pop("game"), table.pop("method")
     for name in ("version", "started"):
         table.pop(name, None)
@@ -293,20 +342,21 @@ def train(
         try:
             view.tell("getting ready: compiling and measuring backends")
             training = Training(run, game_spec, config, limits, view.tell)
+            interrupted.check()
             view.tell(training.describe())
             if training.rounds == 0:
                 training.save()
-            training.train(view)
+            training.train(view, interrupted.check)
             training.checkpoint()
             if final_evaluation:
                 training.evaluations.finish(training.learner.step, view)
-            training.watch.hyperparameters(
-                flat(as_table(config)), {tag: score for tag, score in training.evaluations.scores.items()}
-            )
+            training.watch.hyperparameters(flat(as_table(config)), training.evaluations.results())
         except KeyboardInterrupt:
             if not interrupted.flag.is_set():
                 raise
             view.tell(f"stopped; go on with: selfplay train --resume {run.path}")
+            if training is not None and training.unsaved is not None:
+                training.save()
             if training is not None and training.learner.step:
                 training.checkpoint()
         finally:

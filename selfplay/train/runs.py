@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import shutil
+import threading
 import time
 import tomllib
 from pathlib import Path
@@ -57,6 +58,18 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise InputError(f"file {str(path)!r} can't be written: {error.strerror}") from None
 
 
+def append_line(path: Path, text: str) -> None:
+    """Adds a line as a whole: where there is no room for it, the file is as it was before."""
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("ab") as file:
+            file.write(f"{text}\n".encode())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
+        raise InputError(f"file {str(path)!r} can't be written: {error.strerror}") from None
+
+
 def toml_text(table: dict[str, Any], prefix: str = "") -> str:
     """A nested table of plain values as TOML."""
     lines, nested = [], []
@@ -88,7 +101,6 @@ class Run:
         self.path = path
         self._lock: Any = None
         self._writer: Any = None
-        self._steps_logged = 0
 
     # --- making and opening --------------------------------------------------------------------------
 
@@ -109,8 +121,12 @@ class Run:
                 raise InputError(f"run folder {str(path)!r} can't be made: {error.strerror}") from None
         run = cls(path)
         head = {"version": VERSION, "game": game_spec, "method": method, "started": time.strftime("%Y-%m-%dT%H:%M:%S")}
-        write_atomic(path / "config.toml", toml_text({**head, **config}).encode())
-        run.lock()
+        try:
+            write_atomic(path / "config.toml", toml_text({**head, **config}).encode())
+            run.lock()
+        except InputError:  # a full disk: a folder without a config is no run
+            shutil.rmtree(path, ignore_errors=True)
+            raise
         return run
 
     @classmethod
@@ -123,11 +139,15 @@ class Run:
 
     def lock(self) -> None:
         """Refuses a second process; the lock goes with the process, so a killed one leaves none behind."""
-        self._lock = (self.path / ".lock").open("w")
+        try:
+            self._lock = (self.path / ".lock").open("w")
+        except OSError as error:
+            raise InputError(f"run {str(self.path)!r} can't be written: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._lock.close()
+            self._lock = None
             raise InputError(f"run {str(self.path)!r} is in use by another process") from None
 
     def head(self) -> dict[str, Any]:
@@ -145,6 +165,9 @@ class Run:
             raise InputError(
                 f"run {str(self.path)!r} has a config of version {table.get('version')!r}; this program reads {VERSION}"
             )
+        for name in ("game", "method"):
+            if not isinstance(table.get(name), str):
+                raise InputError(f"run {str(self.path)!r} has a config.toml without a {name}, so it can't be read")
         return table
 
     def __enter__(self) -> Self:
@@ -155,7 +178,9 @@ class Run:
 
     def close(self) -> None:
         if self._writer is not None:
-            self._writer.close()
+            # Where the disk is full, its thread fails too: what led here says so, and curves are made again on resume.
+            with contextlib.suppress(OSError):
+                self._writer.close()
             self._writer = None
         if self._lock is not None:
             self._lock.close()
@@ -166,7 +191,9 @@ class Run:
     def save_state(self, arrays: dict[str, np.ndarray], info: dict[str, Any], step: int) -> None:
         """Saves all that is needed to go on from here, as one whole; the state before goes after that."""
         base = self.path / "state"
-        aside, final = base / f".{step:012d}.tmp", base / f"{step:012d}"
+        # The same step once more gets a later name: the state before may only go when the new one is complete.
+        again = len(list(base.glob(f"{step:012d}*")))
+        aside, final = base / f".{step:012d}.tmp", base / (f"{step:012d}" + (f"-{time.time_ns()}" if again else ""))
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
@@ -179,8 +206,6 @@ class Run:
                     file.flush()
                     os.fsync(file.fileno())
             sync_folder(aside)
-            if final.exists():  # the same step once more
-                shutil.rmtree(final)
             aside.rename(final)
             sync_folder(base)
         except OSError as error:
@@ -197,8 +222,10 @@ class Run:
         for folder in names:
             try:
                 arrays = load_file(folder / "arrays.safetensors")
-                return arrays, json.loads((folder / "info.json").read_text())
-            except (OSError, SafetensorError, ValueError) as error:
+                info = json.loads((folder / "info.json").read_text())
+                info.keys()  # a table
+                return arrays, info
+            except (OSError, SafetensorError, ValueError, AttributeError) as error:
                 if folder == names[-1]:
                     raise InputError(f"state {str(folder)!r} is corrupt: {error}") from None
         return None
@@ -211,8 +238,10 @@ class Run:
 
         path = self.path / "metrics.jsonl"
         if path.exists():
-            kept = [line for line in path.read_text().splitlines() if _step_of(line) <= step]
+            text = path.read_text(encoding="utf-8", errors="replace")
+            kept = [line for line in text.splitlines() if _step_of(line) <= step]
             write_atomic(path, "".join(line + "\n" for line in kept).encode())
+        threading.excepthook = _without_full_disk
         self._writer = SummaryWriter(str(self.path / "tensorboard"), purge_step=step + 1)
 
     @property
@@ -224,10 +253,12 @@ class Run:
 
     def log(self, values: dict[str, float], step: int) -> None:
         """Scalars to TensorBoard and to `metrics.jsonl`."""
-        for tag, value in values.items():
-            self.writer.add_scalar(tag, value, step)
-        with (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"step": step, "time": round(time.time(), 3), **values}) + "\n")
+        append_line(self.path / "metrics.jsonl", json.dumps({"step": step, "time": round(time.time(), 3), **values}))
+        try:
+            for tag, value in values.items():
+                self.writer.add_scalar(tag, value, step)
+        except OSError as error:  # of its thread, some time ago
+            raise InputError(f"curves of run {str(self.path)!r} can't be written: {error.strerror}") from None
 
 
 def _step_of(line: str) -> float:
@@ -235,3 +266,9 @@ def _step_of(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return np.inf  # a torn line
+
+
+def _without_full_disk(failed: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread; that its disk is full is said once, by who waits for it (`Run.log`)."""
+    if not (isinstance(failed.exc_value, OSError) and type(failed.thread).__name__ == "_AsyncWriterThread"):
+        threading.__excepthook__(failed)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from selfplay.train.runs import Run
 
 BINS = 10
+_ELO = "elo/anchored"
 TOP_MOVES = 8
 _SCALE = 3  # of the text in pictures
 _LINE = 8 * _SCALE
@@ -40,6 +41,8 @@ class Watch:
         self.evaluations = run.path / "evaluations.jsonl"
         _drop_after(self.evaluations, step)
         run.start_curves(step)
+        # TensorBoard's page CUSTOM SCALARS: the rating with its band.
+        run.writer.add_custom_scalars_marginchart([_ELO, f"{_ELO}_low", f"{_ELO}_high"], "strength", "anchored Elo")
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Figures by tag, `group/name`; those that are no finite number are left out (JSON has none)."""
@@ -51,19 +54,48 @@ class Watch:
         self, step: int, opponent: str, wins: int, draws: int, losses: int, score: float, interval: Sequence[float]
     ) -> None:
         """A match against an opponent: a line of `evaluations.jsonl`, and its score as a scalar."""
-        line = {
-            "step": int(step),
-            "opponent": opponent,
-            "games": int(wins + draws + losses),
-            "wins": int(wins),
-            "draws": int(draws),
-            "losses": int(losses),
-            "score": float(score),
-            "interval": [float(bound) for bound in interval],
-        }
-        with self.evaluations.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        counts = {"games": int(wins + draws + losses), "wins": int(wins), "draws": int(draws), "losses": int(losses)}
+        bounds = [float(bound) for bound in interval]
+        self._line({"step": int(step), "opponent": opponent, **counts, "score": float(score), "interval": bounds})
         self.scalars(step, {f"evaluation/{tag_of(opponent)}": float(score)})
+
+    def judged(self, step: int, opponent: str, names: Sequence[str], answer: Mapping[str, Any]) -> dict[str, Any]:
+        """What a `judge.py` process found, as a line of `evaluations.jsonl`, which is returned, and as scalars."""
+        line = {"step": int(step), "opponent": opponent, **answer, "agents": list(names)}
+        self._line(line)
+        tag, values = tag_of(opponent), {f"evaluation/{tag_of(opponent)}": answer["score"]}
+        if not names:
+            values = {"truth/kept": answer["score"]}
+            values |= {f"truth/{n}": answer[n] for n in ("kept_critical", "value_error") if answer[n] is not None}
+        elif answer["players"] == 1:
+            values |= {"points/own": answer["points"][0], f"points/{tag}": answer["points"][1]}
+            if (bounds := answer["points_intervals"][0]) is not None:
+                values |= {"points/own_low": bounds[0], "points/own_high": bounds[1]}
+        elif any(abs(points) not in (0, 1) for _, game, _ in answer["outcomes"] for points in game):
+            values[f"points/against-{tag}"] = answer["points"][0]
+        self.scalars(step, values)
+        return line
+
+    def ladder_match(self, step: int, names: Sequence[str], answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Games of two fixed agents, for the ratings: a line without `opponent` and `score`, so no row of a table."""
+        line = {"step": int(step), "agents": list(names), "outcomes": answer["outcomes"]}
+        self._line(line)
+        return line
+
+    def elo(self, step: int, elo: float, low: float, high: float) -> None:
+        """The rating of the checkpoint of that step, as known then, with its 95 % interval."""
+        self.scalars(step, {_ELO: elo, f"{_ELO}_low": low, f"{_ELO}_high": high})
+
+    def read_evaluations(self) -> list[dict[str, Any]]:
+        """The lines so far, those of former sessions included."""
+        from selfplay.train.report import read_lines
+
+        return read_lines(self.evaluations)
+
+    def _line(self, entry: dict[str, Any]) -> None:
+        from selfplay.train.runs import append_line
+
+        append_line(self.evaluations, json.dumps(entry))
 
     def position_image(
         self, step: int, game: Game, state: State, policy: np.ndarray, search: np.ndarray, value: float, name: str = ""
@@ -75,6 +107,13 @@ class Watch:
     def game_text(self, step: int, game: Game, actions: Sequence[int], name: str = "") -> None:
         """A sample game as its players write it, with its last position and result."""
         self.run.writer.add_text(f"games/{name or 'sample'}", game_lines(game, actions), step)
+
+    def samples_text(
+        self, step: int, game: Game, states: Sequence[State], actions: Sequence[int], utilities: Sequence[float]
+    ) -> None:
+        """A sample game from the positions where somebody moved, for games with chance or a random opening."""
+        text = recorded_lines(game, states, actions, utilities)
+        self.run.writer.add_text("games/sample", text, step)
 
     def calibration(
         self, step: int, predicted: np.ndarray, actual: np.ndarray, low: float = -1.0, high: float = 1.0
@@ -154,6 +193,22 @@ def game_lines(game: Game, actions: Sequence[int]) -> str:
         utilities = [f"{game.utility(state, player):g}" for player in range(game.num_players)] if over else []
     ending = f"result {', '.join(utilities)}" if over else "not over"
     return f"{len(words)} plies, {ending}\n\n{' '.join(words)}\n\n" + "\n".join("    " + x for x in board.splitlines())
+
+
+def recorded_lines(game: Game, states: Sequence[State], actions: Sequence[int], utilities: Sequence[float]) -> str:
+    """Markdown: who moved what, the position before the last move, the utilities. What chance did between two moves is
+    in the positions only, of which there may be a thousand."""
+    with np.errstate(over="ignore"):
+        words = [
+            f"{game.player(state) + 1}: {game.action_name(state, int(action))}"
+            for state, action in zip(states, actions, strict=True)
+        ]
+        board = re.sub(r"\033\[[\d;]*m", "", game.show(states[-1]))
+    result = ", ".join(f"{utility:g}" for utility in utilities)
+    shown = "\n".join("    " + line for line in board.splitlines())
+    return (
+        f"{len(words)} moves (player: move), result {result}\n\n{'; '.join(words)}\n\nbefore the last move:\n\n{shown}"
+    )
 
 
 # --- positions as pictures ---------------------------------------------------------------------------
