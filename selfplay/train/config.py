@@ -96,6 +96,37 @@ class LearnerConfig(_Part):
     )
 
 
+class TeacherConfig(_Part):
+    """An agent whose games are learned from before self-play takes over (`selfplay/train/teacher.py`)."""
+
+    agent: str = Field(default="", description="The teacher's spec; empty: none. AlphaGo: people, then itself.")
+    games: int = Field(default=5000, ge=1, description="How many distinct games it plays. AlphaGo: 160,000 of people.")
+    openings: int = Field(default=8, ge=0, description="At most so many random moves before a game.")
+    random_moves: float = Field(
+        default=0.1, ge=0, le=1, description="Share of random moves after that. AlphaGo's value network: one a game."
+    )
+    labels: float = Field(
+        default=1.0, gt=0, le=1, description="Share of positions that a slow teacher labels; at others chance moves."
+    )
+    search_value: float = Field(
+        default=0.5, ge=0, le=1, description="Share of its search in the value target. AlphaGo: 0, results only."
+    )
+    temperature: float = Field(
+        default=0.02, ge=0, description="Of a policy from values, in network units; 0: all best moves alike."
+    )
+    visit_temperature: float = Field(
+        default=1.0, gt=0, description="Of a policy from visits: their power 1/t. AlphaZero: 1."
+    )
+    passes: float = Field(default=4.0, gt=0, description="How often its positions are trained on. AlphaGo: about 200.")
+    held_out: float = Field(
+        default=0.05, ge=0, le=0.5, description="Share of games kept for judging, never trained on. AlphaGo: 0.03."
+    )
+    most_time: float = Field(
+        default=0.5, gt=0, le=1, description="Share of a run's minutes after which its games end, if too slow."
+    )
+    round: int = Field(default=64, ge=1, description="Games per saved round: what a kill may cost.")
+
+
 class EvaluationConfig(_Part):
     """Matches and truth while training, off the training path."""
 
@@ -114,6 +145,7 @@ class TrainConfig(_Part):
     search: SearchConfig = SearchConfig()
     actor: ActorConfig = ActorConfig()
     learner: LearnerConfig = LearnerConfig()
+    teacher: TeacherConfig = TeacherConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     save_seconds: float = Field(default=15.0, ge=0, description="Between saves of what resume needs; 0: each round.")
     seed: int = Field(default=0, description="Of everything random.")
