@@ -30,8 +30,10 @@ from selfplay.train.actors import make_actors
 from selfplay.train.config import TrainConfig, as_table, validated
 from selfplay.train.evaluations import Evaluations
 from selfplay.train.learner import Learner
+from selfplay.train.lessons import lessons_for
 from selfplay.train.replay import Replay
 from selfplay.train.runs import Run, write_atomic
+from selfplay.train.teacher import check_teacher
 from selfplay.train.view import View
 from selfplay.train.watch import Watch, flat
 
@@ -100,6 +102,7 @@ class Training:
         torch.set_num_threads(max(1, config.workers or _cores()))
         self.learner = Learner(self.game, config, device)
         self.replay = Replay(run.path / "games", self.game, config.learner)
+        self.lessons = lessons_for(run.path, game_spec, self.game, config, self.learner.network)
         self.actors = make_actors(game_spec, self.game, config)
         self.rounds = self.games = 0
         self.minutes = 0.0  # of all sessions
@@ -115,6 +118,7 @@ class Training:
     def _restore(self, arrays: dict[str, np.ndarray], info: dict[str, Any]) -> None:
         try:
             self.learner.restore(arrays, info["learner"])
+            self.lessons.restore(arrays, info.get("lessons", {}), self.replay)
             self.replay.restore(info["replay"])
             self.actors.restore(arrays)
             self.rounds, self.games, self.minutes = info["rounds"], info["games"], info["minutes"]
@@ -134,6 +138,7 @@ class Training:
 
     def train(self, view: View, check: Callable[[], None] = lambda: None) -> None:
         """Rounds until a limit is reached or `check` raises."""
+        self.lessons.run(self, view, check)
         started, before = time.monotonic(), self.minutes
         while self.limits.progress(self.minutes, self.games, self.learner.step) < 1.0:
             check()
@@ -232,9 +237,12 @@ class Training:
         """What resume needs, as it is between two rounds."""
         arrays, learner = self.learner.state()
         arrays.update(self.actors.state())
+        lessons, taught = self.lessons.state()
+        arrays.update(lessons)
         info = {
             "learner": learner,
             "replay": self.replay.state(),
+            "lessons": taught,
             "rounds": self.rounds,
             "games": self.games,
             "steps": self.learner.step,
@@ -331,6 +339,7 @@ def train(
 ) -> Path:
     """Trains and returns the run's folder; also after Ctrl-C, with all but the round in progress saved."""
     table = {**as_table(config), "limits": vars(limits)}
+    check_teacher(make(game_spec), config.teacher)  # before there is a folder
     run = resume or Run.create(game_spec, "alphazero", table, folder)
     goal = {
         "minutes": limits.minutes or None,
