@@ -1,6 +1,7 @@
 """The commands of training: train, runs, report, export."""
 
 import os
+from json import dumps as json_text
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,10 @@ def train(
         int | None, typer.Option(help="Self-play processes; 0: one per core; 1: exactly repeatable.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Makes everything random repeat.")] = None,
+    teacher: Annotated[
+        str | None, typer.Option(metavar="AGENT", help="Learn from this agent's games first: alphabeta:depth=8, …")
+    ] = None,
+    teacher_games: Annotated[int | None, typer.Option(help="How many games it plays.")] = None,
     runs: Annotated[Path | None, typer.Option(help="Where runs go; by default ./runs.")] = None,
     evaluate: Annotated[bool, typer.Option(help="Evaluate at the end.")] = True,
     json: Json = False,
@@ -55,6 +60,7 @@ def train(
         raise InputError("--minutes, --games and --steps must be 0 or more")
     if method not in ("alphazero", "linear"):
         raise InputError(f"unknown method {method!r}; methods: alphazero, linear")
+    set = [*(set or []), *_teacher_settings(teacher, teacher_games, resume)]
     console.announce_compilation()
     if method == "linear" or (resume is not None and Run(resume).head().get("method") == "linear"):
         if device is not None:
@@ -74,6 +80,8 @@ def train(
         assert game is not None
         game_spec = game
         settings = resolve(make(game), config, set, device=device, workers=workers, seed=seed)
+        if teacher_games is not None and not settings.teacher.agent:
+            raise InputError("--teacher-games needs --teacher AGENT")
         limits = Limits(minutes or (0.0 if games or steps else 15.0), games, steps)
         path = train_network(game, settings, limits, runs, evaluate)
     if json:
@@ -92,6 +100,18 @@ def train(
         console.out.print(f"{what + ':':17}{command}", markup=False, soft_wrap=True)
 
 
+def _teacher_settings(agent: str | None, games: int | None, resume: Path | None) -> list[str]:
+    """`--teacher` and `--teacher-games` as settings."""
+    if resume is not None and (agent is not None or games is not None):
+        raise InputError("a run that is resumed keeps its teacher: leave --teacher and --teacher-games out")
+    if agent is not None and not agent.strip():
+        raise InputError("--teacher needs an agent, such as alphabeta:depth=8")
+    if games is not None and games < 1:
+        raise InputError(f"--teacher-games {games} must be 1 or more")
+    found = [f"teacher.agent={json_text(agent)}"] if agent is not None else []
+    return found + ([f"teacher.games={games}"] if games is not None else [])
+
+
 def _train_linear(
     game: str | None,
     limits: Any,
@@ -107,7 +127,7 @@ def _train_linear(
     from envs.registry import make
     from models.evaluation import read_toml
     from selfplay import console
-    from selfplay.train.config import setting
+    from selfplay.train.config import merged, setting
     from selfplay.train.linear.method import agent_spec, settings_of_run
     from selfplay.train.linear.method import train as train_linear
     from selfplay.train.linear.settings import settings_of
@@ -123,7 +143,7 @@ def _train_linear(
         spec = game
         changes = dict(read_toml(config).get("linear", {})) if config is not None else {}
         for text in settings or []:
-            changes |= setting(text)
+            changes = merged(changes, setting(text))
         changes |= {key: value for key, value in (("workers", workers), ("seed", seed)) if value is not None}
         path = train_linear(spec, settings_of(make(spec), changes), limits, folder, evaluate)
     if json:

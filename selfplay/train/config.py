@@ -40,6 +40,9 @@ class SearchConfig(_Part):
         default=10.0, gt=0, description="Total concentration of the noise at a PUCT root. KataGo: 10.83."
     )
     dirichlet_part: float = Field(default=0.25, ge=0, le=1, description="Its share of the prior. AlphaZero: 0.25.")
+    foresight: int = Field(
+        default=400, ge=0, description="Positions searched exactly before a leaf is evaluated; 0: none, as AlphaZero."
+    )
 
 
 class ActorConfig(_Part):
@@ -156,12 +159,17 @@ class TrainConfig(_Part):
     backend: str = Field(default="auto", description="Of inference: auto measures those that are installed.")
 
 
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """The second table over the first, key by key.
+
+    >>> merged({"search": {"kind": "puct", "simulations": 32}}, {"search": {"simulations": 64}})
+    {'search': {'kind': 'puct', 'simulations': 64}}
+    """
+    whole = dict(base)
     for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if both else value
-    return merged
+        both = isinstance(value, dict) and isinstance(whole.get(key), dict)
+        whole[key] = merged(whole[key], value) if both else value
+    return whole
 
 
 def setting(text: str) -> dict[str, Any]:
@@ -203,12 +211,12 @@ def resolve(game: Game, file: Path | None = None, settings: list[str] | None = N
     table: dict[str, Any] = dict(own.get("train", {}))
     validated(table, f"[train] in {path!r}")
     if file is not None:
-        table = _merge(table, read_toml(file))
+        table = merged(table, read_toml(file))
         validated(table, f"config {str(file)!r}")
     for text in settings or []:
-        table = _merge(table, setting(text))
+        table = merged(table, setting(text))
         validated(table, f"--set {text}")
-    return validated(_merge(table, {k: v for k, v in direct.items() if v is not None}), "options")
+    return validated(merged(table, {k: v for k, v in direct.items() if v is not None}), "options")
 
 
 def as_table(config: TrainConfig) -> dict[str, Any]:
