@@ -5,29 +5,98 @@ wins at all, wins a gammon or backgammon, wins a backgammon, loses a gammon or w
 result is worth follows from these, so that the estimate is linear in the expected points, as expectiminimax needs it.
 
 Inputs: Tesauro's units for each point of each player (one, two, three checkers or more, half of those beyond three),
-bars, checkers off, and contact features: pips, and how far the rearmost checkers still have to pass each other. Most
-are zero, so the hidden layer is a sum over those that are not.
+bars, checkers off, pips, and how far the rearmost checkers still have to pass each other; then the game's named
+features (`envs/backgammon_features.py`: blots under fire, primes, anchors, the race, the danger of a gammon), as
+TD-Gammon's later versions had features besides the raw board. Most are zero, so the hidden layer is a sum over those
+that are not.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
+from envs.backgammon_features import FEATURES, SHARED, SIDE, write_features
 from envs.compiled import njit
 from envs.errors import InputError
 from envs.game import CHANCE, TERMINAL, Game, State
 from models.evaluation import INSIDE, Evaluation
 
-INPUTS = 2 * 24 * 4 + 2 * 2 + 2 + 2 + 1  # points; bar and off; pips; rearmost checkers; contact
+_BOARD = 2 * 24 * 4 + 2 * 2 + 2 + 2 + 1  # points; bar and off; pips; rearmost checkers; contact
+INPUTS = _BOARD + len(FEATURES)
 OUTPUTS = 5
-MOST_ACTIVE = 96  # inputs that are not zero: fifteen checkers a side give at most four each, and the rest
+MOST_ACTIVE = 96 + len(FEATURES)  # not zero: fifteen checkers a side give at most four each, and the rest
 _BAR = 25
+
+# What a feature is divided by, so that all inputs are of about the same size and one rate suits them all.
+_SIZES = {
+    "hit pips": 2.0,
+    "their hit pips": 2.0,
+    "hit chance x own home points": 6.0,
+    "their hit chance x their home points": 6.0,
+    "race checkers lead": 15.0,
+    "home points": 6.0,
+    "home points squared": 36.0,
+    "outfield points": 5.0,
+    "blots at home": 3.0,
+    "blots outside": 3.0,
+    "blots far back": 3.0,
+    "checkers on the bar": 3.0,
+    "bar x closed points": 12.0,
+    "checkers far back": 6.0,
+    "longest prime": 6.0,
+    "trapped by primes": 12.0,
+    "wall ahead": 36.0,
+    "wall x checkers far back": 18.0,
+    "stacked checkers": 6.0,
+    "deep checkers": 6.0,
+    "builders": 6.0,
+}
+_SCALES = np.array([1.0 / _SIZES.get(name, 1.0) for name in (*SHARED, *SIDE, *SIDE)], np.float32)
+
+# tanh(x) for |x| < 7.9 as x * P(x * x) / Q(x * x), right to 4e-7 (the coefficients of Eigen's tanh). Unlike exp, which
+# would be called once per unit, this compiles to vector instructions.
+_TOP = (
+    *(4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08),
+    *(-8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16),
+)
+_BOTTOM = (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06)
+_P = tuple(np.float32(number) for number in _TOP)
+_Q = tuple(np.float32(number) for number in _BOTTOM)
+_HALF, _MOST = np.float32(0.5), np.float32(7.9)
+
+
+def _vectorised(function: Any) -> Any:
+    """Compiled as a part of its callers; sums may be added up in any order, so that they are vectors."""
+    return numba.njit(error_model="numpy", nogil=True, fastmath=True)(function)
+
+
+@_vectorised
+def to_chances(numbers, count):
+    """The logistic function of the first `count` numbers, in place."""
+    for j in range(count):
+        x = min(max(_HALF * numbers[j], -_MOST), _MOST)
+        y = x * x
+        top = _P[0] + y * (_P[1] + y * (_P[2] + y * (_P[3] + y * (_P[4] + y * (_P[5] + y * _P[6])))))
+        bottom = _Q[0] + y * (_Q[1] + y * (_Q[2] + y * _Q[3]))
+        numbers[j] = _HALF + _HALF * x * top / bottom
+
+
+@_vectorised
+def weighted_sum(weights, numbers, count):
+    total = np.float32(0.0)
+    for j in range(count):
+        total += weights[j] * numbers[j]
+    return total
 
 
 @njit
-def write_inputs(state, me, indices, values, checkers):
-    """Lists the inputs that are not zero, for the player `me` on roll; returns their number."""
+def write_inputs(state, me, indices, values, features, checkers):
+    """Lists the inputs that are not zero, for the player `me` on roll; returns their number.
+
+    `features` is room for the named features.
+    """
     count = 0
     rear_own, rear_other = 0, 0
     for side in range(2):
@@ -65,6 +134,11 @@ def write_inputs(state, me, indices, values, checkers):
     if rear_own + rear_other > 25:  # some checkers still have to pass each other
         indices[count], values[count] = 200, 1.0
         count += 1
+    write_features(state, features, checkers)
+    for i in range(len(_SCALES)):
+        if features[i] != 0.0:
+            indices[count], values[count] = _BOARD + i, features[i] * _SCALES[i]
+            count += 1
     return count
 
 
@@ -80,13 +154,10 @@ def forward(hidden, output, indices, values, count, activity, chances):
         value = np.float32(values[i])
         for j in range(units):
             activity[j] += value * row[j]
-    for j in range(units):
-        activity[j] = np.float32(1.0) / (np.float32(1.0) + np.exp(-activity[j]))
+    to_chances(activity, units)
     for k in range(OUTPUTS):
-        total = output[k, units]
-        for j in range(units):
-            total += output[k, j] * activity[j]
-        chances[k] = np.float32(1.0) / (np.float32(1.0) + np.exp(-total))
+        chances[k] = output[k, units] + weighted_sum(output[k], activity, units)
+    to_chances(chances, OUTPUTS)
 
 
 @njit
@@ -111,22 +182,22 @@ class TDNetwork(Evaluation):
     def tables(self) -> dict[str, np.ndarray]:
         return {"hidden": self.hidden_values.astype(np.float32), "output": self.output_values.astype(np.float32)}
 
-    def equity_of(self, game: Game, state: State, player: Any) -> float:
+    def equity_of(self, game: Game, state: State, scratch: Any, player: Any) -> float:
         """The expected points of that player if it were on roll now."""
         indices, values = np.empty(MOST_ACTIVE, np.int64), np.empty(MOST_ACTIVE, np.float32)
         activity, chances = np.empty(self.hidden.shape[1], np.float32), np.empty(OUTPUTS, np.float32)
-        count = write_inputs(state, player, indices, values, game.checkers)
+        count = write_inputs(state, player, indices, values, scratch, game.checkers)
         forward(self.hidden, self.output, indices, values, count, activity, chances)
         value = equity(chances, game.points)
         return min(max(value, INSIDE * game.min_utility), INSIDE * game.max_utility)
 
     def evaluate(self, game: Game, state: State, scratch: Any) -> float:
         """With dice still to play it takes the position as if they were to be rolled: a search should end before."""
-        return self.equity_of(game, state, np.int64(state.turn))
+        return self.equity_of(game, state, scratch, np.int64(state.turn))
 
     def evaluate_after(self, game: Game, state: State, scratch: Any, player: Any) -> float:
         on_roll = np.int64(max(state.turn, 0))
-        value = self.equity_of(game, state, on_roll)
+        value = self.equity_of(game, state, scratch, on_roll)
         return value if on_roll == player else -value
 
 

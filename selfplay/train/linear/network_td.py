@@ -83,7 +83,9 @@ def network_games(game, hidden, output, work, rng, games, decay, rate, tallies):
             if state.turn >= 0 and length < MOST_TURNS:
                 me = np.int64(state.turn)
                 work.player[length] = me
-                work.active[length] = write_inputs(state, me, work.indices[length], work.values[length], game.checkers)
+                work.active[length] = write_inputs(
+                    state, me, work.indices[length], work.values[length], work.features, game.checkers
+                )
                 length += 1
             game.play(state, game.random_outcome(state, work.moves, work.probabilities, rng))
             me = game.player(state)
@@ -98,7 +100,7 @@ def network_games(game, hidden, output, work, rng, games, decay, rate, tallies):
                         value = game.utility(after, me)
                     else:
                         active = write_inputs(
-                            after, np.int64(after.turn), work.try_index, work.try_value, game.checkers
+                            after, np.int64(after.turn), work.try_index, work.try_value, work.features, game.checkers
                         )
                         forward(hidden, output, work.try_index, work.try_value, active, work.activity, work.chances)
                         value = -equity(work.chances, game.points)
@@ -162,6 +164,7 @@ def network_work(game: Game, units: int) -> Any:
             ("values", "f4", (MOST_TURNS, MOST_ACTIVE)),
             ("active", "i8", (MOST_TURNS,)),
             ("player", "i8", (MOST_TURNS,)),
+            ("features", "f8", (game.num_features,)),
             ("try_index", "i8", (MOST_ACTIVE,)),
             ("try_value", "f4", (MOST_ACTIVE,)),
             ("activity", "f4", (units,)),
