@@ -50,7 +50,9 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 def match(
     game: GameSpec,
-    agents: Annotated[list[str], typer.Argument(metavar="A B", help="The two agents.")],
+    agents: Annotated[
+        list[str], typer.Argument(metavar="A B", help="The two agents; one alone where the game has one player.")
+    ],
     games: Annotated[int, typer.Option(help="How many; each opening is played from both sides.")] = 100,
     seed: Seed = 0,
     openings: Openings = None,
@@ -62,7 +64,10 @@ def match(
     save: Annotated[Path | None, typer.Option(help="A .jsonl, .pgn or .sgf file, or a folder for all.")] = None,
     json: Json = False,
 ) -> None:
-    """Who is stronger? Paired games on all cores, with intervals."""
+    """Who is stronger? Paired games on all cores, with intervals. One agent of a game for one player: its score."""
+    if len(agents) == 1 and sprt is None and save is None and openings is None and _players(game) == 1:
+        _score_alone(game, agents[0], games, seed, workers, move_seconds, json)
+        return
     from selfplay import console
     from selfplay.arena import Tally
     from selfplay.arena import match as play_match
@@ -101,6 +106,63 @@ def match(
         _print_match(found)
     if found["stopped"]:
         raise typer.Exit(130)
+
+
+def _players(game: str) -> int:
+    from envs.registry import make
+
+    return make(game).num_players
+
+
+def _score_alone(game: str, agent: str, games: int, seed: int, workers: int, move_seconds: float, json: bool) -> None:
+    """What one agent scores alone against chance."""
+    from selfplay import console
+    from selfplay.alone import scores
+    from selfplay.progress import Report
+
+    with _terminated_like_interrupted(), Report(agent) as report:
+
+        def progress(points: list[float], total: int) -> None:
+            report.update(len(points), total, f"{sum(points) / len(points):,.0f} points a game")
+
+        found = scores(
+            game,
+            agent,
+            games,
+            seed=seed,
+            workers=workers,
+            move_seconds=move_seconds,
+            progress=progress,
+            tell=report.tell,
+        )
+    if json:
+        console.print_json(found)
+    elif found["games"]:
+        _print_alone(found)
+    if found["stopped"]:
+        raise typer.Exit(130)
+
+
+def _print_alone(found: dict[str, Any]) -> None:
+    from selfplay import console
+
+    def say(text: str) -> None:
+        console.out.print(text, markup=False, soft_wrap=True)
+
+    interval = ""
+    if found["interval"]:
+        low, high = found["interval"]
+        interval = f"  (95 %: {low:,.1f} to {high:,.1f})"
+    say(f"{found['agents'][0]}: {found['games']} games")
+    say(f"points      {found['points']:,.1f} per game{interval}")
+    say(f"            median {found['median']:,.1f}, from {found['least']:,.1f} to {found['most']:,.1f}")
+    made = [f"{tile} {100 * share:.1f} %" for tile, share in found["tiles"].items() if share]
+    if made:
+        say(f"tiles made  {', '.join(made)}")
+    say(f"per move    {_time(found['seconds_per_move'])}")
+    _print_forfeits(found)
+    if found["stopped"]:
+        say("stopped before the end")
 
 
 def _print_match(found: dict[str, Any]) -> None:
