@@ -105,10 +105,13 @@ class Lessons:
     def unseen(self, replay: Replay) -> np.ndarray:
         """Held-out positions that no game learned from holds, under any symmetry; all of them where none is left."""
         held = moves.joined(self.held, self.dtype)
-        known = [canonical_keys(self.game, chunk, np.zeros(len(chunk), np.uint64)) for chunk in replay.chunks]
-        mine = canonical_keys(self.game, held.view(np.recarray), np.zeros(len(held), np.uint64))
-        fresh = held[~np.isin(mine, np.concatenate(known))] if known else held
+        known = self._keys(moves.joined(replay.chunks, self.dtype))
+        fresh = held[~np.isin(self._keys(held), known)]
         return (fresh if len(fresh) else held)[:_JUDGED]
+
+    def _keys(self, samples: np.ndarray) -> np.ndarray:
+        keys = np.zeros(len(samples), np.uint64)
+        return canonical_keys(self.game, samples.view(np.recarray), keys)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if not self.config.agent:

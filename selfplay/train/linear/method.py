@@ -24,6 +24,7 @@ from selfplay.train.config import EvaluationConfig
 from selfplay.train.evaluations import Evaluations
 from selfplay.train.linear.learners import Learner, SearchLearner, make_learner
 from selfplay.train.linear.settings import LinearSettings, checked
+from selfplay.train.linear.teaching import LinearLessons, check_taught
 from selfplay.train.loop import CHECKPOINTS_KEPT, Interrupted, Limits
 from selfplay.train.runs import Run, write_atomic
 from selfplay.train.view import View
@@ -57,12 +58,14 @@ class LinearTraining:
         self.game, self.settings = learner.game, learner.settings
         settings = learner.settings
         self.minutes = 0.0  # of all sessions
+        self.lessons = LinearLessons(run.path, game_spec, learner)
         saved = run.load_state()
         if saved:
             arrays, info = saved
             self.learner.restore(arrays)
             self.learner.rounds, self.learner.games = info["rounds"], info["games"]
             self.minutes = info["minutes"]
+            self.lessons.resume(arrays, info.get("lessons", {}))
         self.watch = Watch(run, self.learner.rounds)
         against = agent_spec(self.game, settings.match_against, settings.match_depth)
         config = EvaluationConfig(
@@ -98,6 +101,7 @@ class LinearTraining:
 
     def train(self, view: View) -> None:
         """Rounds until a limit is reached or the user stops."""
+        self.lessons.run(self, view)
         started, before = time.monotonic(), self.minutes
         while (progress := self.limits.progress(self.minutes, self.learner.games, self.learner.rounds)) < 1.0:
             begun, games = time.monotonic(), self.learner.games
@@ -128,7 +132,9 @@ class LinearTraining:
 
     def save(self, finished: bool = False) -> None:
         """What resume needs, and what `selfplay runs` shows."""
+        lessons, taught = self.lessons.state()
         info = {
+            "lessons": taught,
             "rounds": self.learner.rounds,
             "steps": self.learner.rounds,
             "games": self.learner.games,
@@ -136,7 +142,7 @@ class LinearTraining:
             "finished": finished,
             "command": self.command,
         }
-        self.run.save_state(self.learner.arrays(), info, self.learner.rounds)
+        self.run.save_state({**self.learner.arrays(), **lessons}, info, self.learner.rounds + self.lessons.rounds)
         write_atomic(self.run.path / "summary.json", json.dumps(info).encode())
         self.saved_at = time.monotonic()
 
@@ -179,6 +185,7 @@ def train(
 ) -> Path:
     """Trains and returns the run's folder; also after Ctrl-C, with all but the rounds since the last save."""
     learner = make_learner(make(game_spec), settings)  # what does not fit is refused before there is a folder
+    check_taught(learner)
     run = resume or Run.create(game_spec, "linear", {"linear": settings.model_dump(), "limits": vars(limits)}, folder)
     goal: dict[str, Any] = {
         "minutes": limits.minutes or None,

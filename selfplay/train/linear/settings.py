@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from envs.errors import InputError
 from envs.game import Game
 from models.evaluation import game_config
+from selfplay.train.config import TeacherConfig, merged
 
 
 class LinearSettings(BaseModel):
@@ -21,6 +22,9 @@ class LinearSettings(BaseModel):
     patterns: str = Field("none", description="The set of patterns (selfplay/train/linear/layouts.py).")
     features: bool = Field(True, description="Whether the game's named features count.")
     phases: int = Field(1, ge=1, le=60, description="Tables of weights by number of men. Logistello: 13.")
+    parity: bool = Field(
+        False, description="Even and odd numbers of men have phases of their own; phases is even then."
+    )
     learn_as: str = Field("", description="The variant of the game that is played for learning.")
     unit: str = Field("", description="The feature whose weight is the unit in which weights are shown.")
     step: Literal["tc", "adam"] = Field("tc", description="Step sizes: temporal coherence or Adam.")
@@ -47,12 +51,13 @@ class LinearSettings(BaseModel):
     save_seconds: float = Field(20.0, ge=0, description="Between saves of what resume needs; 0: each round.")
     workers: int = Field(1, ge=0, description="Threads; 0: one per core; 1: exactly repeatable.")
     seed: int = Field(0, description="Of everything random.")
+    teacher: TeacherConfig = Field(TeacherConfig(), description="An agent whose games are learned from first.")
 
 
 def settings_of(game: Game, changes: dict[str, Any] | None = None) -> LinearSettings:
     """The defaults, then the game's `[linear]` table, then the changes; one sentence for what is wrong."""
     config, path = game_config(game)
-    return checked(game, {**config.get("linear", {}), **(changes or {})}, path)
+    return checked(game, merged(config.get("linear", {}), changes or {}), path)
 
 
 def checked(game: Game, table: dict[str, Any], path: str) -> LinearSettings:
@@ -66,6 +71,7 @@ def checked(game: Game, table: dict[str, Any], path: str) -> LinearSettings:
         problem = error.errors()[0]
         name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            known = ", ".join(LinearSettings.model_fields)
+            kind = TeacherConfig if problem["loc"][0] == "teacher" else LinearSettings
+            known = ", ".join(kind.model_fields)
             raise InputError(f"[linear] in {path or 'the settings'}: unknown key {name!r}; keys: {known}") from None
         raise InputError(f"[linear] {name}={problem['input']!r}: {problem['msg']}") from None
