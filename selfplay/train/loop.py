@@ -122,6 +122,9 @@ class Training:
             self.replay.restore(info["replay"])
             self.actors.restore(arrays)
             self.rounds, self.games, self.minutes = info["rounds"], info["games"], info["minutes"]
+        except InputError:
+            self.actors.close()
+            raise
         except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
             self.actors.close()
             first = str(error).strip().partition("\n")[0]

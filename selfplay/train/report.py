@@ -5,23 +5,19 @@ sentence. Figures come from `metrics.jsonl` and `evaluations.jsonl`; what the ru
 `parameters`, `flops`, `finished`, `minutes`, `steps`, `games`) from `summary.json` or its newest saved state.
 """
 
-import itertools
 import json
 import math
 import os
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from envs.errors import InputError
+from selfplay.train.charts import Line, chart
+from selfplay.train.elo import Rated, rate
 from selfplay.train.runs import Run, write_atomic
 from selfplay.train.watch import flat
-
-MOST_POINTS = 400  # of a curve: more can't be seen
-_WIDTH, _HEIGHT = 380, 190
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 10, 24
-_COLOURS = 6  # of the page's style, for the lines of one chart
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d2433; --soft: #5b6478; --page: #f4f5f8; --card: #fff; --line: #d9dde5;
@@ -49,16 +45,6 @@ td, td code { white-space: nowrap; }
 .scroll { overflow-x: auto; } code { font: 13.5px "DejaVu Sans Mono", Consolas, monospace; overflow-wrap: anywhere; }
 .config { columns: 300px; } .config div { break-inside: avoid; overflow-wrap: anywhere; }
 """
-
-
-class Line(NamedTuple):
-    """A curve of a chart: steps ascending, and a band around it where there is one."""
-
-    name: str
-    steps: list[float]
-    values: list[float]
-    low: list[float] | None = None
-    high: list[float] | None = None
 
 
 # --- reading -----------------------------------------------------------------------------------------
@@ -213,14 +199,16 @@ def write_report(run_path: Path, out: Path | None = None) -> Path:
 def page(run_path: Path, head: dict[str, Any]) -> str:
     """The page as text."""
     summary, evaluations = summary_of(run_path), read_evaluations(run_path)
+    rated = rate(read_lines(run_path / "evaluations.jsonl"))
     lines = curves(read_lines(run_path / "metrics.jsonl"))
     groups: dict[str, list[Line]] = {}
     for tag, line in lines.items():
         group, _, name = tag.rpartition("/")
-        if group != "evaluation" or not evaluations:  # the same with intervals is drawn from the evaluations
+        # The same with intervals is drawn from the evaluations.
+        if (group != "evaluation" or not evaluations) and not (tag.startswith("elo/anchored") and rated):
             groups.setdefault(group or "run", []).append(line._replace(name=name))
     title = f"{head.get('game', run_path.name)}: a training run"
-    sections = [_final_table(evaluations), _evaluation_chart(evaluations)]
+    sections = [_final_table(evaluations), _elo_table(rated), _evaluation_charts(evaluations, rated)]
     for group, members in groups.items():
         charts = "\n".join(chart(line.name, [line]) for line in members)
         sections.append(f'<h2>{escape(group.replace("_", " "))}</h2>\n<div class="charts">\n{charts}\n</div>')
@@ -272,21 +260,75 @@ def _about(run_path: Path, head: dict[str, Any], summary: dict[str, Any]) -> str
 def _final_table(evaluations: list[dict[str, Any]]) -> str:
     if not evaluations:
         return '<h2>final evaluation</h2>\n<p class="none">Nothing was evaluated yet.</p>'
+    last = last_evaluations(evaluations)
+    pointed = any(_has_points(entry) for entry in last)
     rows = []
-    for entry in last_evaluations(evaluations):
-        low, high = _interval(entry)
-        interval = f"{low:.1%} to {high:.1%}" if low is not None and high is not None else ""
-        counts = "".join(f"<td>{escape(str(entry.get(k, '')))}</td>" for k in ("games", "wins", "draws", "losses"))
-        score = f"<td>{entry['score']:.1%}</td><td>{interval}</td><td>{entry['step']:,.0f}</td>"
-        rows.append(f"<tr><td><code>{escape(entry['opponent'])}</code></td>{counts}{score}</tr>")
-    names = ("opponent", "games", "wins", "draws", "losses", "score", "interval", "at step")
-    header = "".join(f"<th>{name}</th>" for name in names)
-    body = "\n".join(rows)
-    return f"""<h2>final evaluation</h2>
+    for entry in last:
+        counts = [str(entry.get(key, "")) for key in ("games", "wins", "draws", "losses")]
+        cells = [*counts, f"{entry['score']:.1%}", _percents(_interval(entry)), f"{entry['step']:,.0f}"]
+        if pointed:
+            cells += [_points(entry, 0), _points(entry, 1)]
+        opponent = {"truth": "exact truth", "former": "the evaluation before"}.get(entry["opponent"], entry["opponent"])
+        rows.append([opponent, *cells])
+    names = ["opponent", "games", "wins", "draws", "losses", "score", "interval", "at step"]
+    return _table("final evaluation", names + ["points", "the other's"] * pointed, rows) + _meaning(last)
+
+
+def _meaning(last: list[dict[str, Any]]) -> str:
+    """What the score is, where it is not what everybody expects."""
+    players = max((entry.get("players", 2) for entry in last), default=2)
+    texts = [
+        f"The score is the share of the wins against {players - 1} copies of the opponent; equality: {1 / players:.1%}."
+    ]
+    if players < 3:
+        alone = any(entry.get("players") == 1 for entry in last)
+        texts = ["The score is the share of seeds on which the agent makes more points than the other."] * alone
+    if any(entry["opponent"] == "truth" for entry in last):
+        texts.append("Against exact truth, games are positions and the score is the share where the value is kept.")
+    return f'<p class="about">{escape(" ".join(texts))}</p>' if texts else ""
+
+
+def _has_points(entry: dict[str, Any]) -> bool:
+    """Whether points say more than wins do."""
+    points = entry.get("points")
+    if not isinstance(points, list) or len(points) != 2:
+        return False
+    return entry.get("players") == 1 or any(abs(p) not in (0, 1) for _, game, _ in entry["outcomes"] for p in game)
+
+
+def _points(entry: dict[str, Any], agent: int) -> str:
+    if not _has_points(entry):
+        return ""
+    bounds = entry["points_intervals"][agent]
+    return f"{entry['points'][agent]:,.5g}" + (f" ({bounds[0]:,.5g} to {bounds[1]:,.5g})" if bounds else "")
+
+
+def _elo_table(rated: list[Rated]) -> str:
+    """The ladder and the newest checkpoint; former ones are in the chart."""
+    shown = [r for r in rated if r.step is None] + [r for r in rated if r.step is not None][-1:]
+    rows = []
+    for one in sorted(shown, key=lambda r: -r.elo):
+        bounds = "anchor" if one.low == one.high else f"{one.low:+,.0f} to {one.high:+,.0f}"
+        rows.append([one.agent, f"{one.elo:+,.0f}", bounds])
+    return _table("rating by all games of the run", ["agent", "Elo", "95 %"], rows) if rows else ""
+
+
+def _table(title: str, names: list[str], rows: list[list[str]]) -> str:
+    header = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "\n".join(
+        f"<tr><td><code>{escape(first)}</code></td>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for first, *cells in rows
+    )
+    return f"""<h2>{escape(title)}</h2>
 <div class="card scroll"><table>
 <tr>{header}</tr>
 {body}
 </table></div>"""
+
+
+def _percents(bounds: tuple[float | None, float | None]) -> str:
+    low, high = bounds
+    return f"{low:.1%} to {high:.1%}" if low is not None and high is not None else ""
 
 
 def _interval(entry: dict[str, Any]) -> tuple[float | None, float | None]:
@@ -296,8 +338,8 @@ def _interval(entry: dict[str, Any]) -> tuple[float | None, float | None]:
     return None, None
 
 
-def _evaluation_chart(evaluations: list[dict[str, Any]]) -> str:
-    """The score against every opponent over the steps, all in one."""
+def _evaluation_charts(evaluations: list[dict[str, Any]], rated: list[Rated]) -> str:
+    """The rating, and the score against every opponent, over the steps."""
     lines = []
     for opponent in dict.fromkeys(entry["opponent"] for entry in evaluations):
         entries = sorted((e for e in evaluations if e["opponent"] == opponent), key=lambda entry: entry["step"])
@@ -306,90 +348,13 @@ def _evaluation_chart(evaluations: list[dict[str, Any]]) -> str:
         known = all(bound is not None for bound in low + high)
         steps, scores = [float(e["step"]) for e in entries], [float(e["score"]) for e in entries]
         lines.append(Line(opponent, steps, scores, low if known else None, high if known else None))  # type: ignore[arg-type]
-    if not any(len(line.steps) > 1 for line in lines):
-        return ""
-    return f'<div class="charts" style="margin-top:12px">{chart("score by opponent", lines, (0.0, 1.0))}</div>'
-
-
-# --- charts ------------------------------------------------------------------------------------------
-
-
-def chart(name: str, lines: list[Line], span: tuple[float, float] | None = None) -> str:
-    """A figure with its curves over the steps; many points are drawn faint, with their moving mean over them."""
-    thin = [thinned(line) for line in lines]
-    values = [v for line in thin for v in [*line.values, *(line.low or []), *(line.high or [])]]
-    low, high = span or (min(values), max(values))
-    if low == high:
-        low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
-    first, last = min(line.steps[0] for line in thin), max(line.steps[-1] for line in thin)
-
-    def x(step: float) -> str:
-        share = (step - first) / (last - first) if last > first else 0.5
-        return f"{_LEFT + share * (_WIDTH - _LEFT - _RIGHT):.1f}"
-
-    def y(value: float) -> str:
-        return f"{_TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM):.1f}"
-
-    parts = []
-    for tick in ticks(low, high):
-        parts.append(f'<path class="axis" d="M{_LEFT} {y(tick)}H{_WIDTH - _RIGHT}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{float(y(tick)) + 4:.1f}" text-anchor="end">{tick:.4g}</text>')
-    base = _HEIGHT - 7
-    parts.append(f'<text x="{_LEFT}" y="{base}">{first:,.0f}</text>')
-    parts.append(f'<text x="{_WIDTH - _RIGHT}" y="{base}" text-anchor="end">step {last:,.0f}</text>')
-    for index, line in enumerate(thin):
-        colour = f"var(--c{index % _COLOURS})"
-        if line.low and line.high:
-            there = [f"{x(s)} {y(v)}" for s, v in zip(line.steps, line.high, strict=True)]
-            back = [f"{x(s)} {y(v)}" for s, v in zip(line.steps, line.low, strict=True)]
-            parts.append(f'<path class="band" fill="{colour}" d="M{"L".join(there + back[::-1])}z"/>')
-        smooth = moving_mean(line.values)
-        for kind, drawn in (("raw", line.values), ("curve", smooth)) if smooth else (("curve", line.values),):
-            path = "L".join(f"{x(s)} {y(v)}" for s, v in zip(line.steps, drawn, strict=True))
-            if len(drawn) == 1:
-                parts.append(f'<circle cx="{x(line.steps[0])}" cy="{y(drawn[0])}" r="3" fill="{colour}"/>')
-            else:
-                parts.append(f'<path class="{kind}" stroke="{colour}" d="M{path}"/>')
-    key, note = "", f" <small>last {lines[0].values[-1]:.4g}</small>"
-    if len(lines) > 1:
-        names = [f'<i style="background:var(--c{i % _COLOURS})"></i>{escape(x.name)}' for i, x in enumerate(lines)]
-        key, note = f'<div class="key">{" ".join(names)}</div>', ""
-    label = escape(name.replace("_", " "))
-    box = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}"'
-    return f"<figure><figcaption>{label}{note}</figcaption><svg {box}>{''.join(parts)}</svg>{key}</figure>"
-
-
-def thinned(line: Line) -> Line:
-    """At most `MOST_POINTS` points, each the mean of its neighbours; bands only come with few."""
-    count = len(line.steps)
-    if count <= MOST_POINTS:
-        return line
-    edges = [count * i // MOST_POINTS for i in range(MOST_POINTS + 1)]
-    pieces = list(itertools.pairwise(edges))
-    values = [sum(line.values[a:b]) / (b - a) for a, b in pieces]
-    return Line(line.name, [line.steps[b - 1] for _, b in pieces], values)
-
-
-def moving_mean(values: list[float]) -> list[float] | None:
-    """The mean over a window of a twentieth of the curve to both sides; None for a curve of few points.
-
-    >>> moving_mean([1.0, 2.0])
-    """
-    if len(values) < 60:
-        return None
-    reach = len(values) // 40
-    windows = (values[max(0, i - reach) : i + reach + 1] for i in range(len(values)))
-    return [sum(window) / len(window) for window in windows]
-
-
-def ticks(low: float, high: float, about: int = 4) -> list[float]:
-    """Round numbers between the two.
-
-    >>> ticks(0.0, 1.0), ticks(3.1, 17.0)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [5.0, 10.0, 15.0])
-    """
-    rough = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= 0.8 * rough)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(i * step, 12) for i in range(first, last + 1)]
+    found = []
+    mine = [one for one in rated if one.step is not None]
+    if len(mine) > 1:
+        bands = [one.low for one in mine], [one.high for one in mine]
+        anchor = rated[0].agent if rated[0].step is None else "the first checkpoint"
+        steps = [float(one.step or 0) for one in mine]
+        found.append(chart(f"Elo, {anchor} = 0", [Line("Elo", steps, [one.elo for one in mine], *bands)]))
+    if any(len(line.steps) > 1 for line in lines):
+        found.append(chart("score by opponent", lines, (0.0, 1.0)))
+    return f'<div class="charts" style="margin-top:12px">{"".join(found)}</div>' if found else ""
