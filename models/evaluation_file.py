@@ -4,7 +4,7 @@
     kind        "patterns" (models/patterns.py) or "network" (models/td_network.py)
     features    the names of the named features, in the order of their weights; other features are refused
     patterns    lists of cells; values: kinds of content of a cell
-    phases, squash, afterstates, cuts (ProbCut parameters)
+    phases, parity, squash, afterstates, cuts (ProbCut parameters)
     unit        {"name": ..., "value": ...}: what one of the game's units (a pawn, a disc) is in half log-odds
     meta        the command, seed and cost that made it
 
@@ -118,6 +118,7 @@ def load_evaluation(folder: Path, game: Game) -> Evaluation:
             bool(table.get("afterstates", False)),
             tuple(table.get("cuts", ())),
             label=folder.name,
+            parity=bool(table.get("parity", False)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{what} is damaged: {error!r}") from None
@@ -189,6 +190,7 @@ def save_evaluation(
         "patterns": [list(pattern) for pattern in layout.patterns],
         "values": layout.game.cell_values,
         "phases": evaluation.phases,
+        "parity": evaluation.parity,
         "squash": names[evaluation.squash],
         "afterstates": evaluation.afterstates,
         "cuts": list(evaluation.cuts),

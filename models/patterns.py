@@ -201,9 +201,12 @@ class Layout:
         return np.array([self.starts[number] for number, _ in self.places] or [0], np.uint64)
 
 
-def phase_table(game: Game, phases: int) -> np.ndarray:
-    """By number of men on the board: the phase, all of about equal length."""
+def phase_table(game: Game, phases: int, parity: bool = False) -> np.ndarray:
+    """By number of men on the board: the phase, all of about equal length. With `parity` an even and an odd number have
+    phases of their own, in turn: where each move adds a man, that tells who is to move."""
     filled = np.arange(game.most_filled + 1)
+    if parity and phases % 2 == 0:
+        return (2 * phase_table(game, phases // 2) + filled % 2).astype(np.uint8)
     return np.minimum(filled * phases // (game.most_filled + 1), phases - 1).astype(np.uint8)
 
 
@@ -223,6 +226,7 @@ class Patterns(Evaluation):
     afterstates: bool = False
     cuts: tuple[dict[str, Any], ...] = ()
     label: str = "patterns"
+    parity: bool = False  # see `phase_table`
 
     @property
     def width(self) -> int:
@@ -263,7 +267,7 @@ class Patterns(Evaluation):
             "feature_weights": features,
             "spread": layout.spread,
             "offsets": layout.offsets,
-            "phase_of": phase_table(layout.game, self.phases),
+            "phase_of": phase_table(layout.game, self.phases, self.parity),
         }
 
     def indices(self, game: Game, state: State, out: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from envs.errors import InputError
 from envs.game import Game
-from models.patterns import Layout
+from models.patterns import MOST_PLACES, Layout
 
 Cells = tuple[int, ...]
 
@@ -36,9 +36,11 @@ def _logistello(game: Game) -> list[Cells]:
 
 
 def _walks(game: Game) -> list[Cells]:
-    """Seventy random walks of eight cells, neighbours in all directions (Thill, Koch and Konen 2012)."""
+    """Random walks of eight cells, neighbours in all directions: seventy on Connect Four's board (Thill, Koch and Konen
+    2012), fewer where more symmetries multiply them."""
     rows, columns = game.observation_shape[-2:]
     length, number = (8, 70) if game.cell_values <= 4 else (6, 40)
+    number = min(number, MOST_PLACES // game.num_symmetries)
     rng = np.random.default_rng(2012)
     walks: list[Cells] = []
     seen: set[frozenset[int]] = set()

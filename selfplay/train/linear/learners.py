@@ -83,6 +83,8 @@ class PatternLearner(Learner):
     def __init__(self, game: Game, settings: LinearSettings, features: bool = False):
         super().__init__(game, settings)
         layout = make_layout(settings.patterns, game)
+        if settings.parity and settings.phases % 2:
+            raise InputError(f"parity=true needs an even number of phases, not {settings.phases}")
         self.alone = game.num_players == 1
         phases, columns = settings.phases, game.num_features if features else 0
         self.live = Patterns(
@@ -91,6 +93,7 @@ class PatternLearner(Learner):
             np.zeros((phases, columns)),
             NO_SQUASH if self.alone else TANH,
             afterstates=self.alone,
+            parity=settings.parity,
         )
         self.layout = layout
         self.canonical = layout.canonical if layout.tied else np.zeros(1, np.int32)
@@ -161,7 +164,8 @@ class PatternLearner(Learner):
             # The value of a board is what will still be scored; a search wants that and what has been scored.
             features = np.zeros((self.settings.phases, self.game.num_features))
             features[:, self.game.feature_names().index("score in thousands")] = 1000.0
-        return Patterns(self.layout, self.expanded(), features, self.live.squash, self.alone)
+        parity = self.settings.parity
+        return Patterns(self.layout, self.expanded(), features, self.live.squash, self.alone, parity=parity)
 
     def unit(self) -> dict[str, Any]:
         return {"name": "points", "value": 1.0} if self.alone else super().unit()
@@ -198,7 +202,7 @@ class SearchLearner(PatternLearner):
             player.stopped = True
 
     def round(self, progress: float) -> dict[str, float]:
-        if self.layout.entries and progress < self.settings.td_share and not self.searched:
+        if self.layout.entries and progress < self.settings.td_share:
             return self.td_round()
         return self.search_round(progress)
 
@@ -245,7 +249,7 @@ class SearchLearner(PatternLearner):
         order = np.flatnonzero(owner % 20 != 19)
         rng = np.random.default_rng([settings.seed, self.rounds])
         once = settings.method == "td_leaf"
-        if not once:  # a fit of its own: step sizes start afresh
+        if not once and not settings.td_share:  # a fit of its own: step sizes start afresh; after TD they go on
             self.first[:], self.second[:], self.feature_state[1:] = 0, 0, 0
         scratch = np.zeros(max(self.game.num_features, 1))
         shared = (self.game, self.live, self.canonical, self.weights, self.first, self.second, self.feature_state)
@@ -307,7 +311,7 @@ class SearchLearner(PatternLearner):
         columns = self.live.num_weighted
         features = self.feature_state[0][:, :columns].astype(np.float64) * slopes[:, None]
         weights = (self.expanded() * slopes[:, None]).astype(np.float32)
-        return Patterns(self.layout, weights, features, TANH)
+        return Patterns(self.layout, weights, features, TANH, parity=self.settings.parity)
 
     def error_bars(self) -> np.ndarray | None:
         return self.errors if self.errors.any() else None

@@ -64,7 +64,7 @@ def describe(name: str, top: int = 8) -> dict[str, Any]:
 def phase_starts(evaluation: Patterns) -> list[int]:
     """The least number of men on the board in each phase."""
     phase_of = evaluation.tables()["phase_of"]
-    return [int(np.argmax(phase_of >= phase)) for phase in range(evaluation.phases)]
+    return [int(np.argmax(phase_of == phase)) for phase in range(evaluation.phases)]
 
 
 def feature_rows(game: Game, evaluation: Patterns, errors: np.ndarray | None, scale: float) -> list[dict[str, Any]]:
