@@ -220,7 +220,7 @@ class SearchLearner(PatternLearner):
         arguments = (self.each_games, epsilon, settings.openings, settings.search_decay, leaf)
         found = self.share(lambda i: self.players[i].play(self.rngs[i], *arguments))
         for states, target, final, owner in found:
-            part = {"target": target.copy(), "final": final.copy(), "owner": owner + self.next_owner}
+            part = {"target": target.copy(), "final": final.copy(), "owner": (owner + self.next_owner).astype(np.int32)}
             part["states"] = states.copy()
             self.next_owner += int(owner.max(initial=0)) + 1
             self.parts.append(part)
@@ -339,7 +339,7 @@ class SearchLearner(PatternLearner):
         super().restore(arrays)
         self.errors[:], self.slopes[:] = arrays["errors"], arrays["slopes"]
         self.searched, self.next_owner = (int(n) for n in arrays["counters"])
-        kinds = {"states": self.game.state, "target": np.float32, "final": np.float32, "owner": np.int64}
+        kinds = {"states": self.game.state, "target": np.float32, "final": np.float32, "owner": np.int32}
         numbers = sorted({int(name[4:].split(".")[0]) for name in arrays if name.startswith("part")})
         self.parts = [
             {name: arrays[f"part{n}.{name}"].view(kind).copy() for name, kind in kinds.items()} for n in numbers
