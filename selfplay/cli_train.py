@@ -145,7 +145,10 @@ def _train_linear(
         for text in settings or []:
             changes = merged(changes, setting(text))
         changes |= {key: value for key, value in (("workers", workers), ("seed", seed)) if value is not None}
-        path = train_linear(spec, settings_of(make(spec), changes), limits, folder, evaluate)
+        chosen = settings_of(make(spec), changes)
+        if "games" in changes.get("teacher", {}) and not chosen.teacher.agent:
+            raise InputError("--teacher-games needs --teacher AGENT")
+        path = train_linear(spec, chosen, limits, folder, evaluate)
     if json:
         from selfplay.train.report import summary_of
 
