@@ -45,13 +45,13 @@ class Searcher:
         self.stopped = True
 
     def search(self, state: State) -> Result:
-        from selfplay.search import puct
+        from selfplay.search import network_tree
 
         player = require_player(self.game, state)
         t, started, agent = self.trees, time.perf_counter(), self.agent
         tree = t.trees[0]
         self.stopped = False
-        puct.clear(tree)
+        network_tree.clear(tree)
         tree.root = state
         t.plan(0, max(agent.simulations, 0) or 1, False)
         if agent.simulations == 0:  # the network alone: the root's priors
@@ -66,13 +66,13 @@ class Searcher:
         return self._result(player, time.perf_counter() - started)
 
     def _result(self, player: int, seconds: float) -> Result:
-        from selfplay.search import puct
+        from selfplay.search import network_root
 
         game, t = self.game, self.trees
         tree, nodes, edges = t.trees[0], t.nodes[0], t.edges[0]
         node: Any = nodes[0]
-        puct.target_policy(game, t.options, tree, node, edges, t.policy)
-        chosen = int(puct.chosen_edge(game, t.options, tree, node, edges, t.policy, 0.0))
+        network_root.target_policy(game, t.options, tree, node, edges, t.policy)
+        chosen = int(network_root.chosen_edge(game, t.options, tree, node, edges, t.policy, 0.0))
         utility = self.network.from_units
         reports = []
         for k in range(node.count):
@@ -82,7 +82,7 @@ class Searcher:
             reports.append(MoveReport(int(edge.action), value, bound, int(edge.visits), (int(edge.action),)))
         best = reports[chosen]
         reports.sort(key=lambda report: (report.action != best.action, -report.visits, report.action))
-        value = float(utility(float(puct.root_value(game, tree, node, edges))))
+        value = float(utility(float(network_root.root_value(game, t.options, node, edges, t.policy))))
         line = self._line(node.first + chosen)
         return Result(
             best.action, value, tuple(reports), line, int(tree.simulations), len(line), seconds, proven=bool(node.proof)

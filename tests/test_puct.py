@@ -5,7 +5,7 @@ import pytest
 
 from envs.game import CHANCE, legal_actions
 from envs.registry import make
-from selfplay.search import puct
+from selfplay.search import gumbel, network_root, network_tree
 from selfplay.train.actor import Trees
 from selfplay.train.config import SearchConfig
 
@@ -39,7 +39,7 @@ def searched(game, state, simulations=64, kind="puct", noise=False, count=1, lea
     )
     for slot in range(count):
         trees.trees[slot].rng = (slot + 1, 77)
-        puct.clear(trees.trees[slot])
+        network_tree.clear(trees.trees[slot])
         trees.trees[slot].root = state
         trees.plan(slot, simulations, noise)
     while not all(trees.is_done(slot) for slot in range(count)):
@@ -55,17 +55,17 @@ def root(trees, slot=0):
 def move_of(game, trees, slot=0):
     node, edges = root(trees, slot)
     arguments = game, trees.options, trees.trees[slot], node, trees.edges[slot], trees.policy
-    puct.target_policy(*arguments)
-    chosen = int(puct.chosen_edge(*arguments, 0.0))
+    network_root.target_policy(*arguments)
+    chosen = int(network_root.chosen_edge(*arguments, 0.0))
     return int(edges[chosen].action), trees.policy[: node.count].copy()
 
 
 def test_sequential_halving_tries_all_then_half():
-    assert puct.halving_schedule(4, 8) == [0, 0, 0, 0, 1, 1, 2, 2]
-    assert puct.halving_schedule(1, 3) == [0, 1, 2]
+    assert gumbel.halving_schedule(4, 8) == [0, 0, 0, 0, 1, 1, 2, 2]
+    assert gumbel.halving_schedule(1, 3) == [0, 1, 2]
     for moves in range(1, 17):
         for simulations in (1, 2, 7, 16, 64, 200):
-            schedule = puct.halving_schedule(moves, simulations)
+            schedule = gumbel.halving_schedule(moves, simulations)
             assert len(schedule) == simulations and schedule == sorted(schedule)
 
 

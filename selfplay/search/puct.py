@@ -6,231 +6,35 @@ The network is not called from here. A caller alternates two compiled functions:
                 each distinct one once, are the rows of one batch
     back_up     the network's answers become nodes, and their values go up the trees
 
-Leaves that the cache knows, that end the game or that are proven never wait. Values are in the network's units and,
-along a path, a vector with one entry per player; an edge keeps the mean for the player who chooses there, so players
-need not alternate, there may be any number of them, and chance may move in between.
+Leaves that the cache knows, that end the game, that are proven or that a short exact search settles (`foresight.py`)
+never wait. The trees' arrays are in `network_tree.py`, Gumbel's choices in `gumbel.py`, answers in `network_root.py`.
 
 Silver et al. 2018 (AlphaZero), Wu 2019 (KataGo), Danihelka et al. 2022 (Gumbel AlphaZero, "Policy improvement by
 planning with Gumbel").
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
 from envs.compiled import njit
-from envs.game import CHANCE, TERMINAL, Game
+from envs.game import CHANCE, TERMINAL
 from envs.rng import uniform
-
-NO_CHILD, TERMINAL_CHILD = -1, -2
-MOST_DEPTH = 256  # plies of the longest line
-SPARE = 4  # chance nodes in a row beyond it
-WAITING, BACKED_UP = 1, 0
-
-NODE = np.dtype(
-    [
-        ("first", "i4"),  # its edges are first .. first + count - 1
-        ("count", "i4"),
-        ("tried", "i4"),  # as many as count; named as `tree_reuse` wants it
-        ("player", "i4"),  # who chooses, or CHANCE
-        ("visits", "i4"),  # the sum of its edges' visits
-        ("proof", "i4"),  # 1: its value is exact
-        ("value", "f4"),  # what the network says for the mover; once proven, the exact value
-        ("moved_to", "i4"),  # for compaction
-    ],
-    align=True,
+from selfplay.search.foresight import foresee
+from selfplay.search.gumbel import halving_edge, improved_edge
+from selfplay.search.network_tree import (
+    BACKED_UP,
+    LOST,
+    NO_CHILD,
+    SPARE,
+    TERMINAL_CHILD,
+    WAITING,
+    has_value_proofs,
+    is_lost,
+    make_chance_node,
+    make_node,
+    scaled,
 )
-EDGE = np.dtype(
-    [
-        ("prior", "f4"),  # the network's probability of the move, or the chance of the outcome
-        ("logit", "f4"),  # its logarithm
-        ("value", "f4"),  # the mean for the player who chooses, or the exact value once proven
-        ("visits", "i4"),
-        ("flying", "i4"),  # simulations that went through and wait for the network (virtual loss)
-        ("action", "i4"),
-        ("child", "i4"),  # the node beyond, or NO_CHILD or TERMINAL_CHILD
-        ("proof", "i4"),
-    ],
-    align=True,
-)
-
-
-def tree_dtype(game: Game, simulations: int) -> np.dtype:
-    """One tree's counters, its root position and the options of the search that runs in it."""
-    width = max(game.max_legal, game.num_outcomes, 1)
-    return np.dtype(
-        [
-            ("root", game.state),
-            ("rng", "u8", (2,)),
-            ("num_nodes", "i8"),
-            ("num_edges", "i8"),
-            ("simulations", "i8"),  # done in this search
-            ("limit", "i8"),
-            ("flying", "i8"),  # waiting for the network
-            ("low", "f8"),  # one player: the range of values seen, by which they are scaled
-            ("high", "f8"),
-            ("gumbel", "f4", (width,)),  # per root edge
-            ("before", "i4", (width,)),  # the root edges' visits when the search began
-            ("planned", "i8"),  # simulations and noise of the search that begins once the root is a node
-            ("planned_noise", "i8"),
-            ("noise", "i8"),  # explore at the root (Dirichlet noise, forced playouts, Gumbel noise)
-            ("considered", "i8"),  # Gumbel: root moves in sequential halving
-            ("choices", "i8", (width,)),
-            ("probabilities", "f8", (width,)),
-        ],
-        align=True,
-    )
-
-
-def options_dtype(simulations: int) -> np.dtype:
-    return np.dtype(
-        [
-            ("gumbel", "i8"),  # 1: Gumbel AlphaZero, 0: PUCT
-            ("c_init", "f8"),  # PUCT's exploration; AlphaZero: 1.25
-            ("c_base", "f8"),  # AlphaZero: 19652
-            ("fpu", "f8"),  # an unvisited move is worth that much less than its node, times sqrt of the visited priors
-            ("c_visit", "f8"),  # Danihelka et al. 2022: 50
-            ("c_scale", "f8"),  # Danihelka et al. 2022: 1.0
-            ("forced", "f8"),  # KataGo's forced playouts; Wu 2019: 2
-            ("dirichlet_alpha", "f8"),  # per game; AlphaZero: 10 / typical number of moves
-            ("dirichlet_part", "f8"),  # AlphaZero: 0.25
-            ("gumbel_scale", "f8"),  # 1 for self-play, 0 for play without randomness
-            ("middle", "f8"),  # utilities to the network's units: (utility - middle) / half
-            ("half", "f8"),
-            ("leaves_per_tree", "i8"),
-            ("evaluations", "i8"),  # counters: rows given to the network,
-            ("cached", "i8"),  # leaves that the cache knew, or that another leaf of the batch asked for,
-            ("decided", "i8"),  # simulations that ended in a proven or finished position
-            ("schedule", "i4", (17, max(simulations, 1))),  # Gumbel: the visits that a move to be tried must have
-        ],
-        align=True,
-    )
-
-
-def leaf_dtype(game: Game) -> np.dtype:
-    depth = min(game.max_length + 1, MOST_DEPTH) + 2 * SPARE
-    return np.dtype(
-        [
-            ("state", game.state),
-            ("path_node", "i4", (depth,)),
-            ("path_edge", "i4", (depth,)),
-            ("depth", "i8"),
-            ("slot", "i8"),
-            ("row", "i8"),  # of the batch
-            ("key", "u8"),
-            ("player", "i8"),
-            ("values", "f8", (max(game.num_players, 1),)),
-        ],
-        align=True,
-    )
-
-
-def halving_schedule(moves: int, simulations: int) -> list[int]:
-    """Sequential halving as a list: how many visits the move tried at each simulation has by then.
-
-    All moves in the race are tried once before any is tried again, then half of them go.
-
-    >>> halving_schedule(4, 8)
-    [0, 0, 0, 0, 1, 1, 2, 2]
-    """
-    if moves <= 1:
-        return list(range(simulations))
-    rounds = max(1, math.ceil(math.log2(moves)))
-    order: list[int] = []
-    racing, visits = moves, 0
-    while len(order) < simulations:
-        for _ in range(max(1, simulations // (rounds * racing))):
-            order += [visits] * racing
-            visits += 1
-        racing = max(2, racing // 2)
-    return order[:simulations]
-
-
-def fill_schedule(options: Any, simulations: int) -> None:
-    """Writes the schedules of searches of that many simulations; shorter searches take `halving_schedule` too."""
-    for moves in range(1, 17):
-        options.schedule[moves, :simulations] = halving_schedule(moves, simulations)
-
-
-@njit
-def has_value_proofs(game):
-    """Whether the value of the player to move says it for all: then proofs are exact values."""
-    return game.num_players == 1 or (game.num_players == 2 and game.zero_sum)
-
-
-@njit
-def scaled(game, tree, value):
-    """A value of the network's units in [0, 1]."""
-    if game.num_players == 1:
-        if tree.high - tree.low < 1e-9:
-            return 0.5
-        return min(max((value - tree.low) / (tree.high - tree.low), 0.0), 1.0)
-    return 0.5 * (value + 1.0)
-
-
-# --- making nodes ------------------------------------------------------------------------------------
-
-
-@njit
-def make_node(game, tree, nodes, edges, state, player, logits, value):
-    """Adds the node of a player's position; returns its index, or NO_CHILD where there is no room."""
-    if tree.num_nodes >= len(nodes):
-        return np.int64(NO_CHILD)
-    count = game.actions(state, tree.choices)
-    if tree.num_edges + count > len(edges):
-        return np.int64(NO_CHILD)
-    index, first = tree.num_nodes, tree.num_edges
-    tree.num_nodes += 1
-    tree.num_edges += count
-    highest = -np.inf
-    for i in range(count):
-        highest = max(highest, np.float64(logits[tree.choices[i]]))
-    total = 0.0
-    for i in range(count):
-        total += math.exp(np.float64(logits[tree.choices[i]]) - highest)
-    log_total = math.log(total)
-    for i in range(count):
-        edge = edges[first + i]
-        edge.logit = np.float64(logits[tree.choices[i]]) - highest - log_total
-        edge.prior = math.exp(edge.logit)
-        clear_edge(edge, tree.choices[i])
-    node = nodes[index]
-    node.first, node.count, node.tried, node.player = first, count, count, player
-    node.visits, node.proof, node.value = 0, 0, value
-    return np.int64(index)
-
-
-@njit
-def clear_edge(edge, action):
-    edge.value = 0.0
-    edge.visits = 0
-    edge.flying = 0
-    edge.action = action
-    edge.child = NO_CHILD
-    edge.proof = 0
-
-
-@njit
-def make_chance_node(game, tree, nodes, edges, state):
-    if tree.num_nodes >= len(nodes):
-        return np.int64(NO_CHILD)
-    count = game.outcomes(state, tree.choices, tree.probabilities)
-    if tree.num_edges + count > len(edges):
-        return np.int64(NO_CHILD)
-    index, first = tree.num_nodes, tree.num_edges
-    tree.num_nodes += 1
-    tree.num_edges += count
-    for i in range(count):
-        edge = edges[first + i]
-        edge.prior = tree.probabilities[i]
-        edge.logit = 0.0
-        clear_edge(edge, tree.choices[i])
-    node = nodes[index]
-    node.first, node.count, node.tried, node.player = first, count, count, CHANCE
-    node.visits, node.proof, node.value = 0, 0, 0.0
-    return np.int64(index)
-
 
 # --- selection ---------------------------------------------------------------------------------------
 
@@ -258,7 +62,6 @@ def puct_edge(game, options, tree, node, edges, is_root):
     else:
         unvisited = mean
     unvisited -= 0.0 if (is_root and tree.noise == 1) else options.fpu * math.sqrt(mass)
-    lowest = -0.999 if has_value_proofs(game) and game.num_players == 2 else -np.inf
     best, best_score = node.first, -np.inf
     for k in range(node.first, node.first + node.count):
         edge = edges[k]
@@ -269,91 +72,19 @@ def puct_edge(game, options, tree, node, edges, is_root):
                 value = 2.0 * scaled(game, tree, value) - 1.0
             if edge.flying > 0:  # virtual loss: as if each had been lost
                 value = (value * edge.visits - edge.flying) / visits
+        elif edge.proof == 1:
+            value = np.float64(edge.value)
         else:
             value = unvisited
         # Wu 2019, 3.2: a move that was tried gets at least so many playouts.
         if is_root and tree.noise == 1 and edge.visits > 0 and edge.proof == 0:
             value = 1e6 if visits < math.sqrt(options.forced * edge.prior * explored) else value
         score = value + factor * edge.prior / (1 + visits)
-        if edge.proof == 1 and edge.value < lowest:
+        if is_lost(game, edge):
             score -= 1e9
         if score > best_score:
             best, best_score = k, score
     return np.int64(best)
-
-
-@njit
-def completed_value(game, tree, node, edges):
-    """v_mix of Danihelka et al. 2022, appendix D: the value taken for moves without visits; and the most visits."""
-    visits, mass, weighted, most = 0, 0.0, 0.0, 0
-    for k in range(node.first, node.first + node.count):
-        edge = edges[k]
-        if edge.visits > 0:
-            visits += edge.visits
-            mass += edge.prior
-            weighted += edge.prior * np.float64(edge.value)
-            most = max(most, edge.visits)
-    if visits == 0 or mass <= 0.0:
-        return np.float64(node.value), np.int64(0)
-    return (np.float64(node.value) + visits * weighted / mass) / (1 + visits), np.int64(most)
-
-
-@njit
-def improved_scale(options, most):
-    """sigma's factor: Danihelka et al. 2022, eq. 8."""
-    return (options.c_visit + most) * options.c_scale
-
-
-@njit
-def improved_edge(game, options, tree, node, edges):
-    """Below the root: the move whose share of visits lags most behind the improved policy (eq. 14)."""
-    mixed, most = completed_value(game, tree, node, edges)
-    factor = improved_scale(options, most)
-    highest = -np.inf
-    visits = 0
-    for k in range(node.first, node.first + node.count):
-        edge = edges[k]
-        value = np.float64(edge.value) if edge.visits > 0 else mixed
-        highest = max(highest, edge.logit + factor * scaled(game, tree, value))
-        visits += edge.visits + edge.flying
-    total = 0.0
-    for k in range(node.first, node.first + node.count):
-        edge = edges[k]
-        value = np.float64(edge.value) if edge.visits > 0 else mixed
-        total += math.exp(edge.logit + factor * scaled(game, tree, value) - highest)
-    best, best_score = node.first, -np.inf
-    for k in range(node.first, node.first + node.count):
-        edge = edges[k]
-        value = np.float64(edge.value) if edge.visits > 0 else mixed
-        share = math.exp(edge.logit + factor * scaled(game, tree, value) - highest) / total
-        score = share - (edge.visits + edge.flying) / (1.0 + visits)
-        if score > best_score:
-            best, best_score = k, score
-    return np.int64(best)
-
-
-@njit
-def halving_edge(game, options, tree, node, edges):
-    """At the root: of the moves with as many visits as the schedule says, the best by Gumbel, logit and value."""
-    done = min(tree.simulations + tree.flying, tree.limit - 1)
-    wanted = options.schedule[tree.considered, min(done, options.schedule.shape[1] - 1)]
-    mixed, most = completed_value(game, tree, node, edges)
-    factor = improved_scale(options, most)
-    best, best_score, fewest = np.int64(-1), -np.inf, np.int64(1 << 30)
-    for k in range(node.count):
-        edge = edges[node.first + k]
-        tries = edge.visits + edge.flying - tree.before[k]
-        value = np.float64(edge.value) if edge.visits > 0 else mixed
-        score = tree.gumbel[k] + edge.logit + factor * scaled(game, tree, value)
-        if tries == wanted and score > best_score:
-            best, best_score = np.int64(node.first + k), score
-        fewest = min(fewest, np.int64(tries))
-    if best >= 0:
-        return best
-    for k in range(node.count):  # a schedule for other numbers: the least tried
-        if edges[node.first + k].visits + edges[node.first + k].flying - tree.before[k] == fewest:
-            return np.int64(node.first + k)
-    return np.int64(node.first)
 
 
 @njit
@@ -463,7 +194,7 @@ def node_is_proven(game, node, edges):
                 best = max(best, np.float64(edges[k].value))
             else:
                 settled = False
-        won = game.num_players == 2 and best >= 0.9999
+        won = game.num_players == 2 and best >= -LOST
         if not (settled or won):
             return False
         node.value = best
@@ -538,7 +269,10 @@ def begin(game, options, tree, nodes, edges):
     simulations, noise = tree.limit, tree.noise
     node = nodes[0]
     count = node.count
-    tree.considered = min(min(count, simulations), 16)
+    alive = 0
+    for k in range(count):
+        alive += 0 if is_lost(game, edges[node.first + k]) else 1
+    tree.considered = min(min(max(alive, 1), simulations), 16)
     for k in range(count):
         tree.before[k] = edges[node.first + k].visits
         tree.gumbel[k] = 0.0
@@ -578,15 +312,27 @@ def answer(game, options, tree, nodes, edges, leaf, logits, values, virtual):
     for k in range(game.num_players):
         leaf.values[(player + k) % game.num_players] = values[k]
     if leaf.depth == 0:
-        make_node(game, tree, nodes, edges, leaf.state, player, logits, leaf.values[player])
+        make_node(game, tree, nodes, edges, leaf, player, logits, leaf.values[player])
+        node_is_proven(game, nodes[0], edges)
         begin(game, options, tree, nodes, edges)
         return
     if leaf.player >= 0:
         edge = edges[leaf.path_edge[leaf.depth - 1]]
         if edge.child == NO_CHILD:
             value = leaf.values[player]
-            edge.child = make_node(game, tree, nodes, edges, leaf.state, player, logits, value)
+            edge.child = make_node(game, tree, nodes, edges, leaf, player, logits, value)
     finish(game, tree, nodes, edges, leaf, virtual)
+
+
+@njit
+def settle(game, nodes, edges, leaf):
+    """The move that leads to the leaf is proven, by what was foreseen there."""
+    player = leaf.player if leaf.player >= 0 else -1 - leaf.player
+    leaf.values[player] = leaf.outcome
+    leaf.values[1 - player] = -leaf.outcome
+    edge = edges[leaf.path_edge[leaf.depth - 1]]
+    edge.proof = 1
+    edge.value = leaf.values[nodes[leaf.path_node[leaf.depth - 1]].player]
 
 
 @njit
@@ -623,6 +369,11 @@ def collect(game, options, trees, nodes, edges, leaves, num_leaves, planes, word
                 break
             elif descend(game, options, tree, nodes[slot], edges[slot], leaf) == BACKED_UP:
                 options.decided += 1
+                finish(game, tree, nodes[slot], edges[slot], leaf, False)
+                continue
+            if foresee(game, options, leaf) and leaf.depth > 0:
+                options.decided += 1
+                settle(game, nodes[slot], edges[slot], leaf)
                 finish(game, tree, nodes[slot], edges[slot], leaf, False)
                 continue
             row_planes = planes[rows]
@@ -671,136 +422,3 @@ def back_up(game, options, trees, nodes, edges, leaves, num_leaves, keys, rows, 
             cache_logits[entry, a] = logits[row, a]
         for player in range(values.shape[1]):
             cache_values[entry, player] = values[row, player]
-
-
-# --- the root ----------------------------------------------------------------------------------------
-
-
-@njit
-def root_value(game, tree, node, edges):
-    """What the search thinks of the root, for its mover."""
-    if node.proof == 1:
-        return np.float64(node.value)
-    total, visits = np.float64(node.value), 1
-    for k in range(node.first, node.first + node.count):
-        edge = edges[k]
-        total += edge.visits * np.float64(edge.value)
-        visits += edge.visits
-    return total / visits
-
-
-@njit
-def target_policy(game, options, tree, node, edges, policy):
-    """The policy that the search found better than the network's, over the root's edges.
-
-    Gumbel: softmax of logits and completed values. PUCT: the visits, less those that were forced (Wu 2019).
-    A proven root has all its weight on the best proven moves.
-    """
-    if node.proof == 1:
-        count = 0
-        for k in range(node.count):
-            edge = edges[node.first + k]
-            best = edge.proof == 1 and edge.value >= node.value - 1e-6
-            policy[k] = 1.0 if best else 0.0
-            count += 1 if best else 0
-        for k in range(node.count):
-            policy[k] /= count
-        return
-    if options.gumbel == 1:
-        mixed, most = completed_value(game, tree, node, edges)
-        factor = improved_scale(options, most)
-        highest = -np.inf
-        for k in range(node.count):
-            edge = edges[node.first + k]
-            value = np.float64(edge.value) if edge.visits > 0 else mixed
-            policy[k] = edge.logit + factor * scaled(game, tree, value)
-            highest = max(highest, np.float64(policy[k]))
-        total = 0.0
-        for k in range(node.count):
-            policy[k] = math.exp(policy[k] - highest)
-            total += policy[k]
-        for k in range(node.count):
-            policy[k] /= total
-        return
-    most, best_index, visits = -1, 0, 0
-    for k in range(node.count):
-        edge = edges[node.first + k]
-        visits += edge.visits
-        if edge.visits > most:
-            most, best_index = edge.visits, k
-    rate = options.c_init + math.log((1.0 + visits + options.c_base) / options.c_base)
-    factor = rate * math.sqrt(max(1.0, np.float64(visits)))
-    best = edges[node.first + best_index]
-    best_score = best.value + factor * best.prior / (1 + best.visits)
-    total = 0.0
-    for k in range(node.count):
-        edge = edges[node.first + k]
-        kept = np.float64(edge.visits)
-        if k != best_index and tree.noise == 1 and edge.visits > 0 and game.num_players > 1:
-            forced = math.sqrt(options.forced * edge.prior * visits)
-            gap = best_score - edge.value
-            needed = factor * edge.prior / gap - 1.0 if gap > 1e-9 else kept
-            kept = max(kept - forced, min(kept, max(0.0, needed)))
-            if kept <= 1.0 and options.forced > 0.0:
-                kept = 0.0
-        if edge.proof == 1 and edge.value <= -0.9999 and game.num_players == 2 and k != best_index:
-            kept = 0.0
-        policy[k] = kept
-        total += kept
-    for k in range(node.count):
-        policy[k] = policy[k] / total if total > 0.0 else edges[node.first + k].prior
-
-
-@njit
-def chosen_edge(game, options, tree, node, edges, policy, temperature):
-    """The root edge to play. Proven: the best. Gumbel: the survivor of the halving, PUCT: the most visited; with
-    a temperature, one drawn from the target policy to the power of 1 / temperature."""
-    if node.proof == 1 or temperature <= 0.0:
-        best, best_score = 0, -np.inf
-        mixed, most = completed_value(game, tree, node, edges)
-        factor = improved_scale(options, most)
-        most_tries = 0
-        for k in range(node.count):
-            most_tries = max(most_tries, edges[node.first + k].visits - tree.before[k])
-        for k in range(node.count):
-            edge = edges[node.first + k]
-            if node.proof == 1:
-                score = policy[k]
-            elif options.gumbel == 1:
-                value = np.float64(edge.value) if edge.visits > 0 else mixed
-                score = tree.gumbel[k] + edge.logit + factor * scaled(game, tree, value)
-                if edge.visits - tree.before[k] < most_tries:
-                    score -= 1e9
-            else:
-                score = edge.visits + 1e-3 * edge.prior + 1e-4 * edge.value
-                if edge.proof == 1 and edge.value <= -0.9999 and game.num_players == 2:
-                    score -= 1e9
-            if score > best_score:
-                best, best_score = k, score
-        return np.int64(best)
-    total = 0.0
-    for k in range(node.count):
-        total += math.pow(np.float64(policy[k]), 1.0 / temperature)
-    rest = uniform(tree.rng) * total
-    last = 0
-    for k in range(node.count):
-        weight = math.pow(np.float64(policy[k]), 1.0 / temperature)
-        if weight > 0.0:
-            last = k
-            rest -= weight
-            if rest < 0.0:
-                return np.int64(k)
-    return np.int64(last)
-
-
-@njit
-def clear(tree):
-    """An empty tree; its root has to be evaluated anew."""
-    tree.num_nodes = 0
-    tree.num_edges = 0
-    tree.simulations = 0
-    tree.flying = 0
-    tree.limit = 0
-    tree.planned = 0
-    tree.low = np.inf
-    tree.high = -np.inf

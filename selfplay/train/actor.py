@@ -14,7 +14,8 @@ import numpy as np
 from envs.game import TERMINAL, Game
 from envs.rng import generator, uniform
 from models.network import Network
-from selfplay.search import puct
+from selfplay.search import gumbel as halving
+from selfplay.search import network_tree, puct
 from selfplay.train import moves
 from selfplay.train.config import TrainConfig
 
@@ -64,20 +65,20 @@ class Trees:
         search: Any = None,
     ):
         self.game, self.evaluator, self.count = game, evaluator, count
-        self.trees: Any = np.zeros(count, puct.tree_dtype(game, simulations)).view(np.recarray)
+        self.trees: Any = np.zeros(count, network_tree.tree_dtype(game, simulations)).view(np.recarray)
         nodes = max(room, simulations) * (3 if game.has_chance else 2) + SPARE_NODES
         width = max(min(max(game.max_legal, 1), 64), min(game.num_outcomes, 64))
-        self.nodes: Any = np.zeros((count, nodes), puct.NODE).view(np.recarray)
-        self.edges: Any = np.zeros((count, nodes * width), puct.EDGE).view(np.recarray)
-        self.leaves: Any = np.zeros(count * leaves_per_tree + 1, puct.leaf_dtype(game)).view(np.recarray)
-        self.options: Any = np.zeros(1, puct.options_dtype(simulations)).view(np.recarray)[0]
+        self.nodes: Any = np.zeros((count, nodes), network_tree.NODE).view(np.recarray)
+        self.edges: Any = np.zeros((count, nodes * width), network_tree.EDGE).view(np.recarray)
+        self.leaves: Any = np.zeros(count * leaves_per_tree + 1, network_tree.leaf_dtype(game)).view(np.recarray)
+        self.options: Any = np.zeros(1, network_tree.options_dtype(game, simulations)).view(np.recarray)[0]
         options = self.options
         options.gumbel, options.middle, options.half = int(gumbel), offset, scale
         options.leaves_per_tree, options.gumbel_scale = leaves_per_tree, 1.0
-        for name in ("c_init", "c_base", "fpu", "c_visit", "c_scale", "forced", "dirichlet_part"):
+        for name in ("c_init", "c_base", "fpu", "c_visit", "c_scale", "forced", "dirichlet_part", "foresight"):
             setattr(options, name, getattr(search, name))
         options.dirichlet_alpha = search.dirichlet
-        puct.fill_schedule(options, simulations)
+        halving.fill_schedule(options, simulations)
         rows = count * leaves_per_tree + 1
         size = int(np.prod(game.observation_shape))
         padded = size + size % 2
@@ -103,7 +104,7 @@ class Trees:
         """The weights are new: nothing that the old network said counts any more."""
         self.cache[0][:] = 0
         for slot in range(self.count):
-            puct.clear(self.trees[slot])
+            network_tree.clear(self.trees[slot])
 
     def step(self) -> bool:
         """One batch: collects leaves, asks the network, backs up. False where no tree waits for the network."""

@@ -7,7 +7,9 @@ import numpy as np
 from envs.compiled import njit
 from envs.game import CHANCE, TERMINAL, Game
 from envs.rng import below, uniform
-from selfplay.search.puct import chosen_edge, clear, plan, root_value, target_policy
+from selfplay.search.network_root import chosen_edge, root_value, target_policy
+from selfplay.search.network_tree import clear
+from selfplay.search.puct import plan
 from selfplay.search.tree_reuse import keep_subtree
 
 MOST_MOVES = 64  # moves of a policy target that are kept; the weight of others is next to nothing
@@ -26,6 +28,7 @@ def sample_dtype(game: Game) -> np.dtype:
             ("player", "i4"),
             ("full", "i4"),  # 1: searched with all simulations, so that its policy counts
             ("search_value", "f4"),
+            ("proof", "i4"),  # 1: the search value is the exact one
             ("network_value", "f4"),
             ("surprise", "f4"),  # KL divergence of the target from the prior
             ("action", "i4"),
@@ -106,7 +109,8 @@ def make_move(game, options, tree, nodes, edges, sample, policy, temperature, re
     sample.state = tree.root
     sample.player = node.player
     sample.full = tree.planned_noise
-    sample.search_value = root_value(game, tree, node, edges)
+    sample.search_value = root_value(game, options, node, edges, policy)
+    sample.proof = node.proof
     sample.network_value = node.value
     write_policy(sample, node, edges, policy)
     chosen = chosen_edge(game, options, tree, node, edges, policy, temperature)
