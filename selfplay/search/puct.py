@@ -306,6 +306,17 @@ def is_done(tree, nodes):
 
 
 @njit
+def done_slots(trees, nodes, out):
+    """Writes which trees' searches are over; returns their number."""
+    count = 0
+    for slot in range(len(trees)):
+        if is_done(trees[slot], nodes[slot]):
+            out[count] = slot
+            count += 1
+    return count
+
+
+@njit
 def answer(game, options, tree, nodes, edges, leaf, logits, values, virtual):
     """The network's answer to a leaf: a node, and values that go up. At the root the search begins."""
     player = leaf.player if leaf.player >= 0 else -1 - leaf.player

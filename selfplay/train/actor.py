@@ -97,6 +97,9 @@ class Trees:
             np.zeros((entries, game.num_players), np.float32),
         )
         self.policy = np.zeros(max(game.max_legal, 1), np.float64)
+        # A record of an array costs microseconds to make, each time; these are made once.
+        self.slots = [(self.trees[slot], self.nodes[slot], self.edges[slot]) for slot in range(count)]
+        self.finished = np.zeros(count, np.int64)
         self.num_leaves = 0
         self.inference_seconds = 0.0
 
@@ -145,12 +148,15 @@ class Trees:
         return True
 
     def plan(self, slot: int, simulations: int, noise: bool) -> None:
-        puct.plan(
-            self.game, self.options, self.trees[slot], self.nodes[slot], self.edges[slot], simulations, int(noise)
-        )
+        puct.plan(self.game, self.options, *self.slots[slot], simulations, int(noise))
 
     def is_done(self, slot: int) -> bool:
-        return bool(puct.is_done(self.trees[slot], self.nodes[slot]))
+        tree, nodes, _ = self.slots[slot]
+        return bool(puct.is_done(tree, nodes))
+
+    def done(self) -> list[int]:
+        """The trees whose search is over."""
+        return self.finished[: puct.done_slots(self.trees, self.nodes, self.finished)].tolist()
 
 
 class Actor:
@@ -171,7 +177,8 @@ class Actor:
             search=search,
         )
         self.dtype = moves.sample_dtype(game)
-        self.sample: Any = np.zeros(1, self.dtype).view(np.recarray)
+        self.sample = np.zeros(1, self.dtype)
+        self.room: Any = self.sample.view(np.recarray)[0]  # the same memory
         self.history: list[list[np.ndarray]] = [[] for _ in range(settings.games)]
         self.resigned = np.full(settings.games, -1, np.int64)
         self.plays_on = np.zeros(settings.games, np.int64)
@@ -181,7 +188,7 @@ class Actor:
             self._open(slot)
 
     def _open(self, slot: int) -> None:
-        settings, tree = self.config.actor, self.trees.trees[slot]
+        settings, tree = self.config.actor, self.trees.slots[slot][0]
         plies = int(moves.random_plies(tree.rng, settings.random_openings, settings.random_plies))
         moves.open_game(self.game, tree, plies)
         self.history[slot] = []
@@ -193,9 +200,7 @@ class Actor:
         moves.plan_move(
             self.game,
             t.options,
-            t.trees[slot],
-            t.nodes[slot],
-            t.edges[slot],
+            *t.slots[slot],
             search.simulations,
             search.fast_simulations,
             search.full_share,
@@ -213,14 +218,14 @@ class Actor:
         played = 0
         while played < total and not (stop and stop()):
             t.step()
-            for slot in range(t.count):
+            for slot in t.done():
                 while t.is_done(slot) and played < total:
                     played += 1
                     over = self._move(slot)
                     if over is not None:
                         finished.append(over)
                     self._plan(slot)
-                    if t.trees[slot].num_nodes == 0:
+                    if t.slots[slot][0].num_nodes == 0:
                         break
         tally = Tally(
             time.perf_counter() - started,
@@ -235,15 +240,13 @@ class Actor:
     def _move(self, slot: int) -> Finished | None:
         """Plays the move of a finished search; a game that ends is returned, and a new one begun."""
         t, settings = self.trees, self.config.actor
-        tree, history = t.trees[slot], self.history[slot]
+        history = self.history[slot]
         early = len(history) < settings.temperature_plies
         temperature = settings.temperature if early else settings.late_temperature
         reuse = settings.reuse and not t.options.gumbel
-        sample = self.sample[0]
-        player = moves.make_move(
-            self.game, t.options, tree, t.nodes[slot], t.edges[slot], sample, t.policy, temperature, reuse
-        )
-        history.append(self.sample.view(np.ndarray).copy())
+        sample = self.room
+        player = moves.make_move(self.game, t.options, *t.slots[slot], sample, t.policy, temperature, reuse)
+        history.append(self.sample.copy())
         resigns = (
             settings.resign > 0
             and self.resigned[slot] < 0
@@ -260,7 +263,7 @@ class Actor:
     def _finish(self, slot: int, gives_up: int) -> Finished:
         game, t = self.game, self.trees
         samples: Any = moves.joined(self.history[slot], self.dtype).view(np.recarray)
-        state = t.trees[slot].root
+        state = t.slots[slot][0].root
         if gives_up >= 0:
             lost = (float(game.min_utility) - t.options.middle) / t.options.half
             utilities = [float(game.min_utility if p == gives_up else game.max_utility) for p in range(2)]
