@@ -10,7 +10,7 @@ clock; so games can be played anywhere, in any order, and again after a kill.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,11 @@ from envs.playouts import buffers
 from envs.rng import below, generator, uniform
 from selfplay.agents import make_agent, random_action
 from selfplay.play import advance, result, roll, turn
-from selfplay.search.result import EXACT, UNKNOWN, Result
-from selfplay.solvers.solution import Unsolved, legal
+from selfplay.search.result import EXACT, UNKNOWN, MoveReport, Result
+from selfplay.solvers.agent import PerfectAgent
+from selfplay.solvers.generic import AlphaBetaSolver
+from selfplay.solvers.solution import Solver, Unsolved, legal
+from selfplay.solvers.tables import TableSolver
 from selfplay.train import moves
 from selfplay.train.config import TeacherConfig
 
@@ -77,6 +80,10 @@ class Teacher:
         self.game, self.config, self.seed, self.units = game, config, seed, units
         self.agent: Any = make_agent(config.agent, game, seed)
         self.searches = hasattr(self.agent, "search")
+        self.solver: Solver | None = self.agent.solver if isinstance(self.agent, PerfectAgent) else None
+        # What these solvers say of equally good moves, and what fits into a limit, depends on what they remember.
+        limited = bool(self.solver) and bool(self.agent.nodes or self.agent.seconds)
+        self.forgets = limited or isinstance(self.solver, AlphaBetaSolver | TableSolver)
         self.dtype = moves.sample_dtype(game)
         self.opposed = game.num_players == 2 and game.zero_sum
 
@@ -87,6 +94,8 @@ class Teacher:
         out, probabilities = buffers(game)
         self.agent.reseed(int(below(rng, 1 << 30)))
         self.agent.reset()
+        if self.solver and self.forgets:
+            self.solver.reset()
         state = game.new()[0]
         opening = int(below(rng, config.openings + 1))
         actions: list[int] = []
@@ -121,6 +130,10 @@ class Teacher:
             return Label(action, {action: 1.0}, None, False)
         try:
             found: Result = self.agent.search(state)
+            if self.solver and len(found.moves) < len(legal(self.game, state)):
+                # A solver tells the best moves; how bad the others are, and which are as good, it has to be asked.
+                exact = tuple(MoveReport(a, v) for a, v in self.solver.values(state).items())
+                found = replace(found, moves=exact)
         except Unsolved:
             return None
         values = None
