@@ -90,9 +90,11 @@ def train(
         console.print_json({"run": str(path), **summary_of(path)})
         return
     console.out.print(f"run: {path}", markup=False, soft_wrap=True)
+    playable = any((path / "checkpoints").glob("[0-9]*"))  # not where Ctrl-C came first
     agent = f"alphazero:checkpoint={path}"
+    play = (("play against it", f"selfplay play {game_spec} human {agent}"),) if playable else ()
     for what, command in (
-        ("play against it", f"selfplay play {game_spec} human {agent}"),
+        *play,
         ("its curves", f"tensorboard --logdir {path.parent}"),
         ("a page about it", f"selfplay report {path}"),
         ("go on", f"selfplay train --resume {path} --minutes {round(2 * limits.minutes) or 30}"),

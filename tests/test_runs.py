@@ -55,7 +55,7 @@ def test_alone_the_points_count_and_two_agents_meet_the_same_seeds():
     assert found["score"] == pytest.approx(2 / 3) and found["points"] == pytest.approx([5900 / 3, 3700 / 3])
     assert found["points_intervals"][0] == pytest.approx(judge.mean_interval([3000, 2000, 900]))
     assert found["outcomes"] == []
-    assert "1,966.7 (" in sentence("random", {**found, "players": 1})
+    assert "1,967 (" in sentence("random", {**found, "players": 1})
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe_three", "twenty_forty_eight"])

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class Evaluations:
 
     def _last_step(self) -> int | None:
         """The newest evaluated checkpoint of a resumed run that is still there."""
-        steps = {int(line["step"]) for line in self.lines if line["opponent"] != TRUTH}
+        steps = {int(line["step"]) for line in self.lines if line.get("opponent", TRUTH) != TRUTH}
         return max((s for s in steps if (self.run.path / "checkpoints" / _folder(s)).is_dir()), default=None)
 
     def due(self, minutes: float) -> bool:
@@ -166,7 +166,7 @@ class Evaluations:
         if self.elo is not None:
             found["Elo"] = f"{self.elo.elo:+.0f} ({self.elo.low:+.0f} to {self.elo.high:+.0f})"
         if self.points is not None:
-            found["points"] = f"{self.points[0]:,.5g} (other {self.points[1]:,.5g})"
+            found["points"] = f"{points_text(self.points[0])} (other {points_text(self.points[1])})"
         return found
 
     def results(self) -> dict[str, float]:
@@ -214,11 +214,20 @@ def sentence(opponent: str, answer: dict[str, Any]) -> str:
     if answer["players"] == 1:
         texts = []
         for mean, interval in zip(answer["points"], answer["points_intervals"], strict=True):
-            texts.append(f"{mean:,.5g}" + (f" ({interval[0]:,.5g} to {interval[1]:,.5g})" if interval else ""))
+            texts.append(points_text(mean, interval))
         return f"{texts[0]} points, {opponent} {texts[1]} in {answer['games']} games; more on {score} of the seeds"
     equal = f" of the wins (equality: {answer['equality']:.1%})" if answer["players"] > 2 else ""
     counts = f"{answer['wins']} won, {answer['draws']} drawn, {answer['losses']} lost"
     return f"{score}{equal} against {opponent}, {counts}"
+
+
+def points_text(mean: float, interval: Sequence[float] | None = None) -> str:
+    """
+    >>> points_text(1966.67, (1000.2, 2933.1)), points_text(-0.25, (-0.5329, 0.0329))
+    ('1,967 (1,000 to 2,933)', '-0.25 (-0.533 to 0.0329)')
+    """
+    plain, *bounds = [f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}" for x in (mean, *(interval or ()))]
+    return f"{plain} ({bounds[0]} to {bounds[1]})" if bounds else plain
 
 
 def _folder(step: int | None) -> str:

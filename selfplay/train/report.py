@@ -16,6 +16,7 @@ from typing import Any
 from envs.errors import InputError
 from selfplay.train.charts import Line, chart
 from selfplay.train.elo import Rated, rate
+from selfplay.train.evaluations import points_text
 from selfplay.train.runs import Run, write_atomic
 from selfplay.train.watch import flat
 
@@ -299,8 +300,7 @@ def _has_points(entry: dict[str, Any]) -> bool:
 def _points(entry: dict[str, Any], agent: int) -> str:
     if not _has_points(entry):
         return ""
-    bounds = entry["points_intervals"][agent]
-    return f"{entry['points'][agent]:,.5g}" + (f" ({bounds[0]:,.5g} to {bounds[1]:,.5g})" if bounds else "")
+    return points_text(entry["points"][agent], entry["points_intervals"][agent])
 
 
 def _elo_table(rated: list[Rated]) -> str:
