@@ -107,7 +107,7 @@ class Replay:
         values = np.zeros((count, game.num_players), np.float32)
         chosen = np.arange(count)
         moves.observe_samples(game, rows, chosen, symmetries, planes, policies, values, self.permutations)
-        share = self.config.search_value
+        share = np.where(rows.proof == 1, 1.0, self.config.search_value)  # a proven value needs no other
         if game.num_players == 1 or (game.num_players == 2 and game.zero_sum):
             values[:, 0] = (1 - share) * values[:, 0] + share * rows.search_value
             if game.num_players == 2:
