@@ -31,6 +31,7 @@ $(READY): pyproject.toml constraints.txt setup.py selfplay_environments.pth
 
 train: $(READY)
 	.venv/bin/selfplay train connect_four --minutes 15
+	@echo "selfplay and tensorboard are in .venv/bin; for a shell that finds them: . .venv/bin/activate"
 
 test: $(READY)
 	@$(MAKE) --no-print-directory lint; lint=$$?; $(PYTEST) -m 'not slow'; tests=$$?; \
