@@ -131,8 +131,9 @@ class Lessons:
         self.lengths = [int(length) for length in arrays["teacher/lengths"]]
         for name, value in info.items():
             setattr(self, name, value)
-        if not self.over:
-            replay.config = self.window(replay.config)
+        if self.over:
+            return
+        replay.config = self.window(replay.config)
         self.held = []
         for number in range(self.rounds):
             path = self.folder / f"{number:06d}.npy"
@@ -165,7 +166,7 @@ class NetworkLessons(Lessons):
             view.tell(f"{self.config.agent} plays {self.config.games:,} games to learn from")
         self.gather(training.replay, out_of_time, show, lambda: _end_round(training))
         self._imitate(training, view, out_of_time)
-        self.over = True
+        self.over, self.held = True, []
         training.replay.config = training.config.learner
         _end_round(training)
         training.save()

@@ -80,7 +80,7 @@ class LinearLessons(Lessons):
             view.tell(f"{self.config.agent} plays {self.config.games:,} games to learn from")
         self.gather(self.replay, out_of_time, show, save)
         self._teach(training, view, out_of_time)
-        self.over, self.rounds = True, self.rounds + 1
+        self.over, self.held = True, []
         self.replay.chunks.clear()
         training.save()
 
