@@ -1,10 +1,10 @@
 """Memory of a training run: the whole tree of its processes, sampled until it ends.
 
-    .venv/bin/python -m benchmarks.memory --seconds 5 -- selfplay train connect_four --minutes 60
+    .venv/bin/python -m benchmarks.memory --seconds 5 -- .venv/bin/selfplay train connect_four --minutes 60
     .venv/bin/python -m benchmarks.memory --pid 1234
 
-PSS counts a page that several processes share once in all (Linux, /proc/PID/smaps_rollup), also where a process outside the run
-shares it: other programs with the same libraries make the figure smaller while they run. The replay's files are
+PSS counts a page that several processes share once in all (Linux, /proc/PID/smaps_rollup), also where a process outside
+the run shares it: other programs with the same libraries make the figure smaller while they run. The replay's files are
 mapped, so their pages count as long as the system keeps them. Evaluations are processes of the tree too, so there is a
 line without them. The first tenth of the time, compilation and the filling of buffers, does not count as first half.
 """
