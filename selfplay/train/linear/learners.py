@@ -34,7 +34,12 @@ class Learner:
     def __init__(self, game: Game, settings: LinearSettings):
         self.game, self.settings = game, settings
         self.played_game: Game = make(settings.learn_as) if settings.learn_as else game
-        if type(self.played_game) is not type(game) or self.played_game.state != game.state:
+        other = self.played_game
+        if (
+            type(other) is not type(game)
+            or other.state != game.state
+            or other.observation_shape != game.observation_shape
+        ):
             raise InputError(f"learn_as={settings.learn_as!r} must be a variant of the same game")
         self.workers = settings.workers or len(os.sched_getaffinity(0))
         self.rngs = np.stack([generator(settings.seed, stream) for stream in range(self.workers)])
