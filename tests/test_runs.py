@@ -94,6 +94,7 @@ class Lines:
         self.lines.append(text)
 
 
+@pytest.mark.slow
 def test_an_evaluation_goes_from_the_process_to_curve_and_page(tmp_path):
     config = TrainConfig().evaluation.model_copy(update={"ladder": ("random", "mcts:simulations=2"), "games": 4})
     config = config.model_copy(update={"positions": 20, "simulations": 0})
