@@ -386,6 +386,9 @@ class NetworkLearner(Learner):
     def evaluation(self) -> TDNetwork:
         return TDNetwork(self.hidden.copy(), self.output.copy())
 
+    def unit(self) -> dict[str, Any]:
+        return {"name": "points", "value": 1.0}
+
     def arrays(self) -> dict[str, np.ndarray]:
         return {**super().arrays(), "hidden": self.hidden, "output": self.output}
 
