@@ -7,6 +7,7 @@ the graph anew: milliseconds.
 
 import importlib
 import sys
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ _IR_VERSION = 8  # of ONNX files, the one that came with that opset
 class Builder(Protocol):
     """The operations of a runtime; every `x` is a value of that runtime's graph."""
 
-    def convolution(self, x: Any, weight: np.ndarray, bias: np.ndarray) -> Any: ...
+    def convolution(self, x: Any, weight: np.ndarray, bias: np.ndarray, limit: float | None) -> Any: ...
     def linear(self, x: Any, weight: np.ndarray, bias: np.ndarray) -> Any: ...
     def matrix(self, x: Any, matrix: np.ndarray) -> Any: ...
     def relu(self, x: Any) -> Any: ...
@@ -35,23 +36,28 @@ class Builder(Protocol):
     def as_board(self, x: Any) -> Any: ...
 
 
-def describe(network: Network, on: Builder, planes: Any, raw: bool = False) -> tuple[Any, Any]:
+def describe(
+    network: Network, on: Builder, planes: Any, raw: bool = False, limits: Sequence[float] = ()
+) -> tuple[Any, Any]:
     """The graph from the planes to (policy logits, values in relative order); the network has to be folded. `raw` leaves
-    the values as the last layer's output, for who works in low precision and calls `network.values` in a better one."""
+    the values as the last layer's output, for who works in low precision and calls `network.values` in a better one.
+    With `limits` (`models/quantise.py`) the convolutions of the blocks, most of the work, are for integers; the stem,
+    the shortcuts' sums and the heads stay in float32, which costs little time and keeps the answers good."""
+    left = iter(limits)
 
-    def apply(module: nn.Module | None, x: Any) -> Any:
+    def apply(module: nn.Module | None, x: Any, limit: float | None = None) -> Any:
         inner: Any = module.transform if isinstance(module, Layer) else module
         weight, bias = _array(inner.weight), _array(inner.bias)
-        return on.convolution(x, weight, bias) if isinstance(inner, nn.Conv2d) else on.linear(x, weight, bias)
+        return on.convolution(x, weight, bias, limit) if isinstance(inner, nn.Conv2d) else on.linear(x, weight, bias)
 
     x = on.relu(apply(network.stem, planes if network.board else on.flatten(planes)))
     block: Any
     for block in network.blocks:
-        y = apply(block.first, x)
+        y = apply(block.first, x, next(left, None))
         if block.shift is not None:
             pooled = on.mean_and_max(on.relu(on.channels(y, block.pooled)))
             y = on.add(y, on.as_board(apply(block.shift, pooled)))
-        x = on.relu(on.add(x, apply(block.second, on.relu(y))))
+        x = on.relu(on.add(x, apply(block.second, on.relu(y), next(left, None))))
     policy = value = x
     if network.board:
         policy = on.flatten(on.relu(apply(network.policy_planes, x)))
@@ -87,14 +93,30 @@ class OpenVino:
     def __init__(self, ov: Any) -> None:
         self.ov, self.op = ov, sys.modules["openvino.opset13"]
 
-    def model(self, network: Network, batch: int) -> Any:
+    def model(self, network: Network, batch: int, limits: Sequence[float] = ()) -> Any:
         planes = self.op.parameter([batch, *network.observation_shape], np.float32, "planes")
-        return self.ov.Model(list(describe(network, self, planes, raw=True)), [planes], "network")
+        return self.ov.Model(list(describe(network, self, planes, True, limits)), [planes], "network")
 
-    def convolution(self, x: Any, weight: np.ndarray, bias: np.ndarray) -> Any:
+    def convolution(self, x: Any, weight: np.ndarray, bias: np.ndarray, limit: float | None) -> Any:
         pad = [n // 2 for n in weight.shape[2:]]
-        y = self.op.convolution(x, self.op.constant(weight), [1, 1], pad, pad, [1, 1])
+        kernel = self.op.constant(weight)
+        if limit is not None:
+            x, kernel = self._in_bytes(x, limit), self._weights_in_bytes(weight)
+        y = self.op.convolution(x, kernel, [1, 1], pad, pad, [1, 1])
         return self.op.add(y, self.op.constant(bias.reshape(1, -1, 1, 1)))
+
+    def _in_bytes(self, x: Any, limit: float) -> Any:
+        """What comes from a ReLU, in 255 steps from 0 to the limit. OpenVINO's low-precision pass takes such a node
+        before a convolution as the wish to compute it in integers."""
+        low, high = (self.op.constant(np.array(bound, np.float32)) for bound in (0, limit))
+        return self.op.fake_quantize(x, low, high, low, high, 256)
+
+    def _weights_in_bytes(self, weight: np.ndarray) -> Any:
+        """-127 .. 127, with a scale for each output channel."""
+        top = np.abs(weight).max((1, 2, 3), keepdims=True)
+        scale = np.where(top > 0, top / 127, 1).astype(np.float32)
+        steps = self.op.constant(np.rint(weight / scale).astype(np.int8))
+        return self.op.multiply(self.op.convert(steps, "f32"), self.op.constant(scale))
 
     def linear(self, x: Any, weight: np.ndarray, bias: np.ndarray) -> Any:
         return self.op.add(self.op.matmul(x, self.op.constant(weight), False, True), self.op.constant(bias[None]))
@@ -164,7 +186,8 @@ class Onnx:
         self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def convolution(self, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
+    def convolution(self, x: str, weight: np.ndarray, bias: np.ndarray, limit: float | None) -> str:
+        assert limit is None, "only OpenVINO's graphs are quantised"
         pads = [n // 2 for n in weight.shape[2:]] * 2
         return self._node("Conv", x, self._constant(weight), self._constant(bias), pads=pads)
 

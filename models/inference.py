@@ -5,6 +5,11 @@ between sizes and so may the last bits; with `exact` all work is done in batches
 the same bits whatever else is asked with it (the tests check it for each backend). "auto" measures and may choose
 otherwise another time: a run that has to be repeated keeps `Evaluator.name` and asks for that backend.
 
+`openvino-int8` computes the tower in integers of 8 bits, 2 to 3 times as fast as float32 where the processor has
+instructions for it (VNNI). Its answers are a little off: on the network in `checkpoints/connect_four` and positions of
+its own games 0.004 in the value on average and 0.08 at most, with the same first move in 99.5 % of them. That is far
+less than a search of some dozens of simulations or the next update changes, so self-play takes it (`quantised`).
+
 Evaluators are not for several threads at once: each thread makes its own. On two cores two threads with an evaluator of
 one thread each are faster than one evaluator of two threads, and all backends release the interpreter's lock.
 """
@@ -20,14 +25,25 @@ import torch
 from envs.errors import InputError
 from envs.game import Game
 from models.graph import Onnx, OpenVino, openvino_module
-from models.network import Network, folded
+from models.network import Network, flops, folded
+from models.quantise import limits
 
 SIZES = (1, 8, 32, 64, 128, 256, 512, 1024)  # batches are padded to one of these
-_FLOAT32, _BFLOAT16, _HALF = 1e-4, 5e-2, 2e-2  # tolerances, see `Evaluator.tolerance`
+_FLOAT32, _BFLOAT16, _HALF, _INT8 = 1e-4, 5e-2, 2e-2, 0.2  # tolerances, see `Evaluator.tolerance`
 _EXACT_SIZE = 32  # large enough for full speed on CPUs
+_SMALLEST_WORK = 1e8  # operations in a batch from which on OpenVINO is at full speed: about a millisecond
 _MEASURED_BATCH = 64
 _SECONDS_EACH = 0.12  # of measuring per backend
-CPU_BACKENDS = ("openvino-bf16", "openvino", "onnxruntime", "torch-bf16", "torch", "compile-bf16", "compile")
+CPU_BACKENDS = (
+    "openvino-int8",
+    "openvino-bf16",
+    "openvino",
+    "onnxruntime",
+    "torch-bf16",
+    "torch",
+    "compile-bf16",
+    "compile",
+)
 CUDA_BACKENDS = ("cuda-half", "cuda")
 # torch.compile takes 4 to 16 s before its first answer and was never the fastest: only by name.
 _ONLY_BY_NAME = ("compile-bf16", "compile")
@@ -45,8 +61,9 @@ class Evaluator:
     def __init__(self, network: Network, threads: int, max_batch: int, exact: bool) -> None:
         self.shape, self.threads, self.max_batch = network.observation_shape, threads, max_batch
         self.num_actions, self.num_players = network.num_actions, network.num_players
-        self.sizes = [_EXACT_SIZE] if exact else [size for size in SIZES if size < max_batch] + [max_batch]
+        self.sizes = self._sizes(network, exact)
         self.layout = _layout(network)
+        self.value_width = self.num_players
         self.update(network)
 
     def update(self, network: Network) -> None:
@@ -62,23 +79,31 @@ class Evaluator:
         if count == 0:
             return np.zeros((0, self.num_actions), np.float32), np.zeros((0, self.num_players), np.float32)
         logits = np.empty((count, self.num_actions), np.float32)
-        values = np.empty((count, self.num_players), np.float32)
+        values = np.empty((count, self.value_width), np.float32)
         step = self.sizes[-1]
         for start in range(0, count, step):
             part = planes[start : start + step]
             size = next(size for size in self.sizes if size >= len(part))
-            batch = np.zeros((size, *self.shape), np.float32)
-            batch[: len(part)] = part
-            outputs = self._run(batch)
-            for whole, output in zip((logits, values), outputs, strict=True):
-                whole[start : start + step] = output[: len(part)]
-        return logits, values
+            some_logits, some_values = self._run(part, size)
+            logits[start : start + step] = some_logits[: len(part)]
+            values[start : start + step] = some_values[: len(part)]
+        return logits, self._finish(values)
+
+    def _sizes(self, network: Network, exact: bool) -> list[int]:
+        """The sizes of batches, ascending."""
+        return [_EXACT_SIZE] if exact else [size for size in SIZES if size < self.max_batch] + [self.max_batch]
 
     def _take(self, network: Network) -> None:
+        """Takes new weights, folded."""
         raise NotImplementedError
 
-    def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _run(self, part: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Logits and values of these rows, as a batch of `size`; the padding's may follow."""
         raise NotImplementedError
+
+    def _finish(self, values: np.ndarray) -> np.ndarray:
+        """The values, of what `_run` gave for them with rows of `value_width`."""
+        return values
 
 
 class TorchEvaluator(Evaluator):
@@ -108,8 +133,9 @@ class TorchEvaluator(Evaluator):
         else:  # in place, so that what was compiled stays valid
             self.model.load_state_dict(network.state_dict())
 
-    def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _run(self, part: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         assert self.model is not None
+        batch = _padded(part, size)
         before = torch.get_num_threads()
         if before != self.threads:
             torch.set_num_threads(self.threads)  # the learner in this process may want another number
@@ -126,37 +152,58 @@ class TorchEvaluator(Evaluator):
 
 
 class OpenVinoEvaluator(Evaluator):
-    """OpenVINO's CPU plugin; each batch size is compiled when first met, in about 0.04 s."""
+    """OpenVINO's CPU plugin; each batch size is compiled when first met after an update, in 0.05 to 0.3 s."""
 
     def __init__(self, network: Network, threads: int, max_batch: int, exact: bool, precision: str) -> None:
         self.ov = openvino_module()
         self.core = self.ov.Core()
-        self.tolerance = _BFLOAT16 if precision == "bf16" else _FLOAT32
+        self.tolerance = {"f32": _FLOAT32, "bf16": _BFLOAT16, "int8": _INT8}[precision]
+        self.int8 = precision == "int8"
         self.properties = {
-            "INFERENCE_PRECISION_HINT": precision,
+            "INFERENCE_PRECISION_HINT": "f32" if self.int8 else precision,  # what is not in integers
             "INFERENCE_NUM_THREADS": threads,
             "NUM_STREAMS": 1,
             "ENABLE_CPU_PINNING": False,  # two evaluators would be pinned to the same core
             "SNIPPETS_MODE": "DISABLE",  # 2026.4 crashes on our MLPs when it fuses matrices into its "snippets"
         }
         super().__init__(network, threads, max_batch, exact)
+        self.value_width = network.value.out_features
+
+    def _sizes(self, network: Network, exact: bool) -> list[int]:
+        """One size, or two for who asks for single positions: each has to be compiled anew after each update. Beyond a
+        millisecond's work a larger batch is no faster, and a small one has less padding."""
+        size, work = 16, flops(network)
+        while size < 64 and size * work < _SMALLEST_WORK:
+            size *= 2
+        size *= self.threads
+        if exact or self.int8:
+            return [size]
+        return [1, min(size, self.max_batch)] if self.max_batch > 1 else [1]
+
+    def update(self, network: Network) -> None:
+        self.limits: list[float] = limits(network) if self.int8 else []
+        super().update(network)
 
     def _take(self, network: Network) -> None:
         self.network: Network = network
-        self.requests: dict[int, Any] = {}
+        self.requests: dict[int, tuple[Any, ...]] = {}
 
-    def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        request = self.requests.get(len(batch))
-        if request is None:
-            model = OpenVino(self.ov).model(self.network, len(batch))
+    def _run(self, part: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        if size not in self.requests:
+            model = OpenVino(self.ov).model(self.network, size, self.limits)
             request = self.core.compile_model(model, "CPU", self.properties).create_infer_request()
-            self.requests[len(batch)] = request
-        # Into the request's own memory: one that shares the batch's would outlive it.
-        request.get_input_tensor(0).data[:] = batch
+            tensors = request.get_input_tensor(0), request.get_output_tensor(0), request.get_output_tensor(1)
+            tensors[0].data[:] = 0
+            self.requests[size] = (request, *(tensor.data for tensor in tensors))
+        # The request's own memory: one that shares the caller's would outlive it. Padding is what was there before.
+        request, planes, logits, values = self.requests[size]
+        planes[: len(part)] = part
         request.infer()
+        return logits, values
+
+    def _finish(self, values: np.ndarray) -> np.ndarray:
         # The values' last steps in float32: bfloat16 has only 128 numbers between 0.5 and 1.
-        values = self.network.values(torch.from_numpy(request.get_output_tensor(1).data))
-        return request.get_output_tensor(0).data, values.numpy()
+        return self.network.values_of(values)
 
 
 class OnnxEvaluator(Evaluator):
@@ -170,8 +217,8 @@ class OnnxEvaluator(Evaluator):
         model = Onnx().model(network).SerializeToString()
         self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
-    def _run(self, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logits, values = self.session.run(["policy", "values"], {"planes": batch})
+    def _run(self, part: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        logits, values = self.session.run(["policy", "values"], {"planes": _padded(part, size)})
         return logits, values
 
 
@@ -202,9 +249,11 @@ def make_evaluator(
     max_batch: int = 256,
     exact: bool = False,
     tell: Callable[[str], None] | None = None,
+    quantised: bool = False,
 ) -> Evaluator:
     """An evaluator of that network. "auto" measures the available backends, about a second in all, and takes the
-    fastest; `tell` hears of it in a line. `threads` counts on CPUs only. `exact`: see the top of this file."""
+    fastest; `tell` hears of it in a line. `threads` counts on CPUs only. `exact`: see the top of this file. `quantised`
+    allows "auto" integers of 8 bits; by name they can always be had."""
     if tuple(game.observation_shape) != network.observation_shape or game.num_actions != network.num_actions:
         raise InputError(
             f"the network is for {network.game_name!r}, with observations {network.observation_shape} and "
@@ -218,7 +267,8 @@ def make_evaluator(
             raise InputError(f"backend {backend!r} is not available here; backends: auto, {', '.join(names)}")
         return _make(backend, network, threads, max_batch, exact)
     best, best_rate, rates = None, 0.0, []
-    for name in (name for name in names if name not in _ONLY_BY_NAME):
+    left_out = _ONLY_BY_NAME if quantised and network.board else (*_ONLY_BY_NAME, "openvino-int8")
+    for name in (name for name in names if name not in left_out):
         try:
             evaluator = _make(name, network, threads, max_batch, exact)
             rate = measure(evaluator, min(_MEASURED_BATCH, max_batch))
@@ -252,7 +302,8 @@ def measure(evaluator: Evaluator, batch: int, seconds: float = _SECONDS_EACH) ->
 def _make(name: str, network: Network, threads: int, max_batch: int, exact: bool = False) -> Evaluator:
     evaluator: Evaluator
     if name.startswith("openvino"):
-        evaluator = OpenVinoEvaluator(network, threads, max_batch, exact, "bf16" if name.endswith("bf16") else "f32")
+        precision = name.partition("-")[2] or "f32"
+        evaluator = OpenVinoEvaluator(network, threads, max_batch, exact, precision)
     elif name == "onnxruntime":
         evaluator = OnnxEvaluator(network, threads, max_batch, exact)
     else:
@@ -261,6 +312,12 @@ def _make(name: str, network: Network, threads: int, max_batch: int, exact: bool
         evaluator = TorchEvaluator(network, threads, max_batch, exact, dtype, device, name.startswith("compile"))
     evaluator.name = name
     return evaluator
+
+
+def _padded(part: np.ndarray, size: int) -> np.ndarray:
+    batch = np.zeros((size, *part.shape[1:]), np.float32)
+    batch[: len(part)] = part
+    return batch
 
 
 def _device(device: str) -> str:

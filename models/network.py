@@ -10,6 +10,7 @@ Order: value vectors are relative, index 0 the mover, index k the player (mover 
 import copy
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 from pydantic import BaseModel, Field
 from torch import nn
@@ -163,6 +164,16 @@ class Network(nn.Module):
         elif self.bounded:
             out = torch.tanh(out)
         return out @ self.mixing.to(out.device)
+
+    def values_of(self, value_out: np.ndarray) -> np.ndarray:
+        """`values` for arrays: on a few rows torch would take longer to be called than to compute."""
+        out = value_out
+        if self.wdl:
+            out = np.exp(out - out.max(1, keepdims=True))
+            out /= out.sum(1, keepdims=True)
+        elif self.bounded:
+            out = np.tanh(out)
+        return out @ self.mixing.cpu().numpy()
 
     def value_targets(self, units: torch.Tensor) -> torch.Tensor:
         """What `value_loss` compares with, from utilities [B, num_players] in network units, relative order: results

@@ -9,11 +9,15 @@ import pytest
 import torch
 from test_network import TINY, lively
 
+from envs.batch import EVERYONE, Batch, sample_rows
 from envs.errors import InputError
 from envs.registry import GAMES, make
+from envs.rng import generator
 from models import inference
+from models.checkpoint import load_checkpoint
 from models.inference import available_backends, make_evaluator, measure
 from models.network import ModelConfig, build
+from models.quantise import limits
 
 ALL = [*inference.CPU_BACKENDS, *inference.CUDA_BACKENDS]
 QUICK = [name for name in ALL if not name.startswith(("compile", "cuda"))]
@@ -72,12 +76,94 @@ def test_a_backend(name):
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_backend_with_every_game(name):
-    for spec in GAMES:
+    # Integers change nothing but the towers' convolutions: a board with pooling and an MLP will do.
+    for spec in ("go:size=9", "backgammon") if name == "openvino-int8" else GAMES:
         game = make(spec)
         network = lively(build(game, TINY))
         evaluator = evaluator_or_skip(name, network, game, max_batch=8)
         planes = some_planes(game, 5)
         assert_equal_within(evaluator.tolerance, network, planes, *evaluator(planes))
+
+
+def settled(network, planes):
+    """Its normalisation knows these planes, as training would have it."""
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None  # the average of all it sees
+            module.reset_running_stats()
+    with torch.no_grad():
+        network.train()(torch.from_numpy(planes))
+    return network.eval()
+
+
+@pytest.mark.parametrize("pooling", [0, 2])
+def test_limits_are_those_of_the_activations(pooling):
+    """Nothing is cut off, and the steps of 8 bits are not wasted."""
+    game = make("connect_four")
+    planes = some_planes(game, 256)
+    network = settled(lively(build(game, ModelConfig(blocks=3, channels=16, pooling=pooling))), planes)
+    largest = []
+    for block in network.blocks:
+        for layer in (block.first, block.second):
+            layer.register_forward_pre_hook(lambda _, inputs: largest.append(float(inputs[0].max())))
+    with torch.no_grad():
+        network(torch.from_numpy(planes))
+    found = limits(network)
+    assert len(found) == len(largest) == 6
+    assert all(0.8 * top < limit < 5 * top for limit, top in zip(found, largest, strict=True)), (found, largest)
+    assert limits(build(make("backgammon"), TINY)) == []
+    for block in network.blocks:
+        torch.nn.init.zeros_(block.first.norm.weight)
+        torch.nn.init.constant_(block.first.norm.bias, -1)
+    assert min(limits(network)) > 0
+
+
+def real_planes(game, count):
+    """Positions of random games."""
+    batch = Batch(game, 32, EVERYONE, False)
+    planes = batch.new_observations()
+    for i in range(32):
+        batch.seed(i, i)
+    batch.begin(np.ones(32, np.bool_), planes)
+    found, actions, rng = [], np.zeros(32, np.int64), generator(1)
+    while len(found) < count:
+        found += list(planes.copy())
+        sample_rows(batch.masks, rng, actions)
+        batch.step(actions, planes)
+    return np.array(found[:count])
+
+
+def test_integers_are_good_enough_for_self_play():
+    """On the trained network, with positions of random games, which it knows less well than its own."""
+    game = make("connect_four")
+    network = load_checkpoint(Path(__file__).resolve().parents[1] / "checkpoints/connect_four", game).network
+    evaluator = evaluator_or_skip("openvino-int8", network, game, max_batch=512)
+    planes = real_planes(game, 512)
+    logits, values = evaluator(planes)
+    with torch.no_grad():
+        wanted, value_out = network(torch.from_numpy(planes))
+        errors = np.abs(values - network.values(value_out).numpy())
+    right, ours = torch.log_softmax(wanted, 1), torch.log_softmax(torch.from_numpy(logits), 1)
+    assert errors.mean() < 0.01 and errors.max() < evaluator.tolerance
+    assert (right.exp() * (right - ours)).sum(1).mean() < 0.001
+    assert (logits.argmax(1) == wanted.numpy().argmax(1)).mean() > 0.98
+    # The convolutions of its 4 blocks are executed in integers.
+    (request, *_) = evaluator.requests[evaluator.sizes[0]]
+    nodes = [node.get_rt_info() for node in request.get_compiled_model().get_runtime_model().get_ordered_ops()]
+    kinds = [(node["layerType"].astype(str), node["runtimePrecision"].astype(str)) for node in nodes]
+    assert kinds.count(("Convolution", "u8")) == 8 and ("Eltwise", "f32") not in kinds, kinds
+    # Another evaluator, as a resumed run makes it, gives the same bits.
+    again = make_evaluator(network, game, "cpu", "openvino-int8", max_batch=9)
+    assert np.array_equal(again(planes[3:7])[0], logits[3:7])
+
+
+@pytest.mark.parametrize("spec", ["connect_four", "tic_tac_toe_three", "twenty_forty_eight"])
+def test_values_of_arrays(spec):
+    network = build(make(spec), TINY)
+    out = np.random.default_rng(0).normal(size=(9, network.value.out_features)).astype(np.float32) * 3
+    wanted = network.values(torch.from_numpy(out)).numpy()
+    assert np.allclose(network.values_of(out), wanted, atol=1e-6)
+    assert np.array_equal(network.values_of(out[4:5]), network.values_of(out)[4:5])
 
 
 def test_the_fastest_is_chosen(monkeypatch):
@@ -88,6 +174,13 @@ def test_the_fastest_is_chosen(monkeypatch):
     rates = {"torch": 5.0, "torch-bf16": 7.0}
     monkeypatch.setattr(inference, "measure", lambda evaluator, *_: rates.get(evaluator.name, 1.0))
     assert make_evaluator(network, game, "cpu", max_batch=8).name == "torch-bf16"
+
+    rates["openvino-int8"] = 9.0
+    for allowed, chosen in ((False, "torch-bf16"), (True, "openvino-int8")):
+        if "openvino-int8" in available_backends("cpu"):
+            assert make_evaluator(network, game, "cpu", max_batch=8, quantised=allowed).name == chosen
+    mlp = build(make("backgammon"), TINY)  # has nothing to compute in integers
+    assert make_evaluator(mlp, make("backgammon"), "cpu", max_batch=8, quantised=True).name == "torch-bf16"
 
     def broken(evaluator, *_):
         if evaluator.name != "torch":

@@ -54,6 +54,7 @@ class LocalActor:
             threads=1,
             max_batch=config.actor.games + 1,
             exact=config.workers == 1,
+            quantised=True,
         )
         self.backend = self.evaluator.name
         self.actor = Actor(game, config, self.evaluator, self.network, number)
@@ -224,7 +225,7 @@ def measure(game_spec: str, simulations: int, blocks: int, channels: int, second
         elapsed = time.perf_counter() - started
     finally:
         actors.close()
-    evaluator = make_evaluator(network, game, config.device, config.backend, 1, config.actor.games + 1)
+    evaluator = make_evaluator(network, game, config.device, config.backend, 1, config.actor.games + 1, quantised=True)
     bare = measure_evaluator(evaluator, config.actor.games) * config.workers
     return {
         "positions_per_second": positions / elapsed,
