@@ -294,3 +294,18 @@ def test_evaluations_of_another_game_are_refused(small, network):
             make_agent(f"{agent}:depth=1,eval={name}", make(spec), 0)
     with pytest.raises(InputError, match="backgammon"):
         learner_of("pig", **NETWORK)
+
+
+def test_the_network_that_ships_plays_and_says_how_it_was_made():
+    folder = Path(__file__).resolve().parents[1] / "checkpoints/backgammon-linear"
+    meta = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))["meta"]
+    assert "selfplay train backgammon" in meta["command"] and meta["seed"] == 0
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 200_000
+    game = make("backgammon")
+    state = game.new()[0]
+    game.play(state, 6 * 2 + 0)  # 3-1
+    found = make_agent("expectiminimax:depth=1,eval=backgammon-linear", game, 0).search(state)
+    after = state.copy()
+    for action in found.line:
+        game.play(after, action)
+    assert after.points[0, 5] == 2 and after.points[0, 6] == 4  # everybody's 8/5 6/5
