@@ -120,6 +120,8 @@ def load_evaluation(folder: Path, game: Game) -> Evaluation:
             label=folder.name,
             parity=bool(table.get("parity", False)),
         )
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{what} is damaged: {error!r}") from None
 

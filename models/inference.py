@@ -7,7 +7,7 @@ otherwise another time: a run that has to be repeated keeps `Evaluator.name` and
 
 `openvino-int8` computes the tower in integers of 8 bits, 2 to 3 times as fast as float32 where the processor has
 instructions for it (VNNI). Its answers are a little off: on the network in `checkpoints/connect_four` and positions of
-its own games 0.004 in the value on average and 0.08 at most, with the same first move in 99.5 % of them. That is far
+its own games 0.004 in the value on average and 0.04 at most, with the same first move in 99.4 % of them. That is far
 less than a search of some dozens of simulations or the next update changes, so self-play takes it (`quantised`).
 
 Evaluators are not for several threads at once: each thread makes its own. On two cores two threads with an evaluator of

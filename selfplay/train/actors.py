@@ -124,6 +124,7 @@ class ActorProcesses:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
+                start_new_session=True,  # Ctrl-C is for the parent, which ends them, also while they still start
             )
             for _ in range(count)
         ]

@@ -64,7 +64,7 @@ def write_policy(sample, node, edges, policy):
             sample.policy[count] = policy[k]
             total += policy[k]
             count += 1
-        if policy[k] > 0.0:
+        if policy[k] > 0.0 and node.proof == 0:
             surprise += policy[k] * (np.log(policy[k]) - edges[node.first + k].logit)
     for i in range(count):
         sample.policy[i] /= total
