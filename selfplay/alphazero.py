@@ -32,7 +32,7 @@ class Searcher:
             offset=float(self.network.offset),
             scale=float(self.network.scale),
             leaves_per_tree=agent.leaves,
-            search=SearchConfig(),
+            search=SearchConfig(foresight=agent.foresight if agent.simulations else 0),
         )
         self.seed, self.stopped = 0, False
 
@@ -78,7 +78,7 @@ class Searcher:
         for k in range(node.count):
             edge = edges[node.first + k]
             bound = EXACT if edge.proof else AVERAGE if edge.visits else UNKNOWN
-            value = float(utility(float(edge.value))) if edge.visits else 0.0
+            value = float(utility(float(edge.value))) if edge.visits or edge.proof else 0.0
             reports.append(MoveReport(int(edge.action), value, bound, int(edge.visits), (int(edge.action),)))
         best = reports[chosen]
         reports.sort(key=lambda report: (report.action != best.action, -report.visits, report.action))
@@ -112,6 +112,7 @@ class AlphaZeroAgent(SearchAgent):
     simulations: int = 64
     seconds: float = 0.0
     kind: str = "puct"
+    foresight: int = 400  # positions searched exactly before the network is asked; 0: none
     leaves: int = 1  # several leaves per batch, with virtual loss: faster on a GPU, a little weaker
     device: str = "auto"
     backend: str = "auto"
@@ -120,8 +121,8 @@ class AlphaZeroAgent(SearchAgent):
         super().start(game, seed)
         if self.kind not in ("puct", "gumbel"):
             raise InputError(f"agent {self}: kind={self.kind!r} must be puct or gumbel")
-        if self.simulations < 0 or self.leaves < 1:
-            raise InputError(f"agent {self}: simulations must be 0 or more and leaves 1 or more")
+        if min(self.simulations, self.foresight) < 0 or self.leaves < 1:
+            raise InputError(f"agent {self}: simulations and foresight must be 0 or more and leaves 1 or more")
         if not self.checkpoint:
             from envs.registry import spec_of
 
