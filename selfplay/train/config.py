@@ -33,7 +33,7 @@ class SearchConfig(_Part):
     fpu: float = Field(default=0.2, ge=0, description="First-play urgency reduction. KataGo: 0.2.")
     c_visit: float = Field(default=50.0, ge=0, description="Gumbel's c_visit. Danihelka et al.: 50.")
     c_scale: float = Field(
-        default=0.1, ge=0, description="Gumbel's c_scale. Danihelka et al.: 1.0 for Go, 0.1 for Atari."
+        default=1.0, ge=0, description="Gumbel's c_scale. Danihelka et al.: 1.0 for Go, 0.1 for Atari."
     )
     forced: float = Field(default=2.0, ge=0, description="Forced playouts at a PUCT root. KataGo: 2.")
     dirichlet: float = Field(
