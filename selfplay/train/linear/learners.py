@@ -104,6 +104,10 @@ class PatternLearner(Learner):
         self.canonical = layout.canonical if layout.tied else np.zeros(1, np.int32)
         self.weights = np.zeros((phases, max(layout.entries, 1)), np.float32)
         self.first, self.second = np.zeros_like(self.weights), np.zeros_like(self.weights)
+        # TD's weights never rest. Their average over the rounds, late ones counting most, is what was learned; for one
+        # player the tables are too large to have twice.
+        self.mean = None if self.alone else np.zeros_like(self.weights)
+        self.td_rounds = np.zeros(1, np.int64)
         self.feature_state = np.zeros((3, phases, max(columns, 1)), np.float32)
         self.kind = step_kind(settings.step)
         self.works = [td_work(self.played_game, self.live) for _ in range(self.workers)] if layout.entries else []
@@ -150,6 +154,9 @@ class PatternLearner(Learner):
 
         self.share(job)
         self.rounds += 1
+        self.td_rounds += 1
+        if self.mean is not None:  # Shamir and Zhang 2013: polynomial decay averaging, with eta = 3
+            self.mean += (self.weights - self.mean) * np.float32(4.0 / (3.0 + self.td_rounds[0]))
         played, plies, squares, learned = tallies.sum(axis=0)
         self.games += int(played)
         figures = {"td/error": float(np.sqrt(squares / max(learned, 1))), "td/length": float(plies / played)}
@@ -157,11 +164,16 @@ class PatternLearner(Learner):
             figures["td/score"] = float(scores.mean())
         return figures
 
+    def learned(self) -> np.ndarray:
+        """The weights as they are best used."""
+        return self.weights if self.mean is None or not self.td_rounds[0] else self.mean
+
     def expanded(self) -> np.ndarray:
         """The weights with mirrored contents filled in."""
         if not self.layout.entries:
             return np.zeros((self.settings.phases, 0), np.float32)
-        return self.weights[:, self.canonical] if self.layout.tied else self.weights
+        weights = self.learned()
+        return weights[:, self.canonical] if self.layout.tied else weights
 
     def evaluation(self) -> Patterns:
         features = np.zeros((self.settings.phases, 0))
@@ -176,13 +188,17 @@ class PatternLearner(Learner):
         return {"name": "points", "value": 1.0} if self.alone else super().unit()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        state = {"weights": self.weights, "first": self.first, "second": self.second}
+        state = {"weights": self.weights, "first": self.first, "second": self.second, "td_rounds": self.td_rounds}
+        if self.mean is not None:
+            state["mean"] = self.mean
         return {**super().arrays(), **state, "feature_state": self.feature_state}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         super().restore(arrays)
-        for name in ("weights", "first", "second", "feature_state"):
+        for name in ("weights", "first", "second", "feature_state", "td_rounds"):
             getattr(self, name)[:] = arrays[name]
+        if self.mean is not None:
+            self.mean[:] = arrays["mean"]
 
 
 class SearchLearner(PatternLearner):
@@ -211,9 +227,14 @@ class SearchLearner(PatternLearner):
             return self.td_round()
         return self.search_round(progress)
 
+    def learned(self) -> np.ndarray:
+        return self.weights if self.searched else super().learned()
+
     def search_round(self, progress: float) -> dict[str, float]:
         """Searched games, then a fit to the positions of the last rounds."""
         settings = self.settings
+        if not self.searched:
+            self.weights[:] = self.learned()
         live, live_features = self.live.live_weights()
         if self.layout.entries:
             live[:] = self.expanded()

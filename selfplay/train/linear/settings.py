@@ -40,7 +40,7 @@ class LinearSettings(BaseModel):
     search_epsilon: float = Field(0.05, ge=0, le=1, description="Share of random moves in them.")
     leaf: bool = Field(False, description="Learn from the ends of best lines instead of the positions searched.")
     window: int = Field(4, ge=1, description="Rounds whose positions are fitted together.")
-    passes: int = Field(3, ge=1, description="Over the window, per round, where there are patterns.")
+    passes: int = Field(3, ge=0, description="Over the window, per round, where there are patterns.")
     ridge: float = Field(10.0, ge=0, description="L2 regularisation of named features, in positions.")
     shrink: float = Field(0.002, ge=0, description="L2 regularisation of patterns, per visit.")
     hidden: int = Field(80, ge=1, le=1024, description="Hidden units of the network. TD-Gammon: 80.")
