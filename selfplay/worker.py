@@ -25,7 +25,7 @@ from selfplay.records import texts_of
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C ends
-    threading.Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=leave_with_parent, args=(os.getppid(),), daemon=True).start()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # an agent that prints must not disturb the answers
 
@@ -63,7 +63,7 @@ def main() -> None:
             return
 
 
-def _leave_with_parent(parent: int) -> None:
+def leave_with_parent(parent: int) -> None:
     """Ends this process when the parent is gone, also in the middle of a long search."""
     import time
 

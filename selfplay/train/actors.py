@@ -4,18 +4,11 @@ An actor takes weights and gives games; a message is one safetensors block, so t
 machines. With one worker the actor is in this process and the run repeats bit for bit.
 """
 
-import json
-import os
-import struct
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors.numpy import load, save
 
 from envs.errors import InputError
 from envs.game import Game
@@ -24,6 +17,7 @@ from models.inference import make_evaluator
 from models.network import build
 from selfplay.train.actor import Actor, Finished, Tally
 from selfplay.train.config import TrainConfig, as_table, validated
+from selfplay.train.pipes import end, receive, send, serve, start
 from selfplay.workers import available_cores
 
 Weights = dict[str, np.ndarray]
@@ -75,22 +69,6 @@ class LocalActor:
         pass
 
 
-def send(pipe: Any, arrays: dict[str, np.ndarray], head: dict[str, Any]) -> None:
-    head_bytes = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    data = save({**{k: np.ascontiguousarray(v) for k, v in arrays.items()}, "": head_bytes})
-    pipe.write(struct.pack("<Q", len(data)))
-    pipe.write(data)
-    pipe.flush()
-
-
-def receive(pipe: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    size = pipe.read(8)
-    if len(size) < 8:
-        raise EOFError
-    arrays = load(pipe.read(struct.unpack("<Q", size)[0]))
-    return arrays, json.loads(arrays.pop("").tobytes())
-
-
 def pack_games(games: list[Finished]) -> tuple[dict[str, np.ndarray], list[Any]]:
     samples = [np.frombuffer(game.samples.tobytes(), np.uint8) for game in games]
     joined = np.concatenate(samples) if samples else np.zeros(0, np.uint8)
@@ -115,19 +93,7 @@ class ActorProcesses:
         from selfplay.train.moves import sample_dtype
 
         self.dtype, self.count = sample_dtype(game), count
-        root = str(Path(__file__).resolve().parents[2])
-        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
-        self.processes = [
-            subprocess.Popen(
-                [sys.executable, "-P", "-m", "selfplay.train.actors"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,  # Ctrl-C is for the parent, which ends them, also while they still start
-            )
-            for _ in range(count)
-        ]
+        self.processes = start("selfplay.train.actors", count)
         for number, process in enumerate(self.processes):
             send(process.stdin, {}, {"game": game_spec, "config": as_table(config), "number": number})
         self.backend = str(self._answers()[0][1]["backend"])
@@ -177,15 +143,7 @@ class ActorProcesses:
         self.states = {k: v for k, v in arrays.items() if k.startswith("actor")}
 
     def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-        for process in self.processes:
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                try:
-                    pipe.close()  # type: ignore[union-attr]
-                except OSError:
-                    pass
+        end(self.processes)
 
 
 def make_actors(game_spec: str, game: Game, config: TrainConfig, stop: Any = None) -> Actors:
@@ -238,16 +196,7 @@ def measure(game_spec: str, simulations: int, blocks: int, channels: int, second
 
 def main() -> None:
     """An actor process: hears from standard input, answers on standard output."""
-    import signal
-    import threading
-
-    from selfplay.worker import _leave_with_parent
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C ends
-    threading.Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a game prints must not disturb the answers
-    hears = sys.stdin.buffer
+    hears, answers = serve()
     torch.set_num_threads(1)
     try:
         _, first = receive(hears)

@@ -133,9 +133,9 @@ def truth(game_spec: str, agent: str, positions: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    from selfplay.worker import _leave_with_parent
+    from selfplay.worker import leave_with_parent
 
-    threading.Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=leave_with_parent, args=(os.getppid(),), daemon=True).start()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a game prints must not disturb the answer
     asked = json.load(sys.stdin)

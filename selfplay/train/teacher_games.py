@@ -4,15 +4,12 @@ A game depends only on its number, so it does not matter who plays it.
 """
 
 import json
-import os
 import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +17,9 @@ import numpy as np
 from envs.errors import InputError
 from envs.game import Game
 from envs.registry import make
-from selfplay.train.actors import receive, send
 from selfplay.train.config import TeacherConfig
 from selfplay.train.moves import sample_dtype
+from selfplay.train.pipes import end, receive, send, serve, start
 from selfplay.train.teacher import TaughtGame, Teacher, Units
 from selfplay.workers import available_cores
 
@@ -40,13 +37,9 @@ class TeacherGames:
         if count == 1:
             self.here = Teacher(game, config, seed, units)
             return
-        paths = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
-        words = [sys.executable, "-P", "-m", "selfplay.train.teacher_games"]
         head = {"game": game_spec, "teacher": config.model_dump(), "seed": seed, "units": asdict(units)}
-        for number in range(count):
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-            self.processes.append(process)
+        self.processes = start("selfplay.train.teacher_games", count)
+        for number, process in enumerate(self.processes):
             send(process.stdin, {}, {**head, "announce": number == 0})
 
     def play(self, numbers: Sequence[int], played: Callable[[int], None]) -> list[TaughtGame]:
@@ -100,29 +93,13 @@ class TeacherGames:
             done.append(len(numbers))
 
     def close(self) -> None:
-        for process in self.processes:
-            process.kill()
-        for process in self.processes:
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                try:
-                    pipe.close()  # type: ignore[union-attr]
-                except OSError:
-                    pass
+        end(self.processes)
         self.processes = []
 
 
 def main() -> None:
     """A process of the teacher: hears numbers on standard input, answers with games on standard output."""
-    import signal
-
-    from selfplay.worker import _leave_with_parent
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C ends
-    threading.Thread(target=_leave_with_parent, args=(os.getppid(),), daemon=True).start()
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what an agent prints must not disturb the answers
-    hears = sys.stdin.buffer
+    hears, answers = serve()
     try:
         _, first = receive(hears)
         if first["announce"]:
