@@ -64,7 +64,7 @@ class ConnectFour(Game):
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        return (3, self.rows, self.columns)  # mine, theirs, where a disc can fall
+        return (6, self.rows, self.columns)  # mine, theirs, where a disc can fall, my threats, theirs, odd rows
 
     @property
     def bottom(self) -> np.uint64:
@@ -170,6 +170,24 @@ class ConnectFour(Game):
         self.observe_stones(state.mine, planes[0])
         self.observe_stones(state.mine ^ state.occupied, planes[1])
         self.observe_stones(self.openings(state), planes[2])
+        # Who wins the endgame is a matter of threats and of the rows that they are in (Allis 1988, "zugzwang").
+        self.observe_stones(self.threats(state.mine, state.occupied), planes[3])
+        self.observe_stones(self.threats(state.mine ^ state.occupied, state.occupied), planes[4])
+        for row in range(self.rows - 1, -1, -2):
+            for column in range(self.columns):
+                planes[5, row, column] = 1.0
+
+    def threats(self, stones: Any, occupied: Any) -> Any:
+        """The empty cells, in reach or not, that would complete a line of these stones."""
+        found = stones & ~stones
+        rest = self.board & ~occupied
+        while rest != 0:
+            others = without_lowest(rest)
+            cell = rest ^ others
+            if self.connected(stones | cell):
+                found |= cell
+            rest = others
+        return found
 
     def observe_stones(self, stones: Any, plane: Any) -> None:
         """Bit by bit: boards are sparse, so this is quicker than to look at every cell."""

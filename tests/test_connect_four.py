@@ -204,3 +204,27 @@ def test_no_move_into_a_full_column():
     assert legal_actions(game, game.parse_position("444444")) == [0, 1, 2, 4, 5, 6]
     with pytest.raises(InputError, match=r"move '4' is not legal here; legal moves: 1, 2, 3, 5, 6, 7"):
         game.parse_action(game.parse_position("444444"), "4")
+
+
+@pytest.mark.parametrize(("rows", "columns", "connect"), [(6, 7, 4), (4, 5, 3)])
+def test_observation(rows, columns, connect):
+    """Threats are the empty cells that a disc too many would win on, found by trying each."""
+    game = ConnectFour(rows, columns, connect)
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        state = game.new()[0]
+        for _ in range(int(rng.integers(0, rows * columns))):
+            if game.player(state) == TERMINAL:
+                break
+            game.play(state, rng.choice(legal_actions(game, state)))
+        planes = np.zeros(game.observation_shape, np.float32)
+        game.observe(state, planes)
+        mine, theirs = int(state.mine), int(state.mine ^ state.occupied)
+        for row in range(rows):
+            for column in range(columns):
+                bit = 1 << (game.rows + 1) * column + (rows - 1 - row)
+                empty = not (mine | theirs) & bit
+                assert planes[0, row, column] == bool(mine & bit) and planes[1, row, column] == bool(theirs & bit)
+                assert planes[3, row, column] == (empty and game.connected(np.uint64(mine | bit)))
+                assert planes[4, row, column] == (empty and game.connected(np.uint64(theirs | bit)))
+                assert planes[5, row, column] == ((rows - row) % 2 == 1)

@@ -103,10 +103,10 @@ def test_same_seed_same_weights():
 
 
 def test_counts():
-    """By hand: 42 cells; the stem sees 3 planes; the heads make 16 and 4 planes."""
+    """By hand: 42 cells; the stem sees 6 planes; the heads make 16 and 4 planes."""
     game = make("connect_four")
     network = build(game, ModelConfig(blocks=1, channels=8, hidden=8))
-    weights = 9 * 3 * 8 + 2 * 9 * 8 * 8 + 8 * 16 + 8 * 4  # convolutions
+    weights = 9 * 6 * 8 + 2 * 9 * 8 * 8 + 8 * 16 + 8 * 4  # convolutions
     matrices = 16 * 42 * 7 + 4 * 42 * 8 + 8 * 3
     norms, biases = 2 * (3 * 8 + 16 + 4), 7 + 8 + 3
     assert parameter_count(network) == weights + matrices + norms + biases
