@@ -26,13 +26,18 @@ class Learner:
     def __init__(self, game: Game, config: TrainConfig, device: str = "cpu"):
         self.config, self.device = config, device
         self.network: Network = build(game, config.model, config.seed).to(device)
-        if self.network.board:
-            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average: Network = build(game, config.model, config.seed).to(device).eval()
+        if self.network.board:
+            for module in (self.network, self.average):
+                module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         settings = config.learner
         self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay
+            self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay, fused=True
         )
+        # Both networks' numbers in the same order, so that the average is taken in one call.
+        kept = [(ours, self.network.state_dict()[name]) for name, ours in self.average.state_dict().items()]
+        self.averaged = [pair for pair in kept if pair[0].dtype.is_floating_point]
+        self.counted = [pair for pair in kept if not pair[0].dtype.is_floating_point]
         self.bf16 = has_bf16(device) if settings.bf16 == "auto" else settings.bf16
         self.step = 0
         self.owed = 0.0  # steps that the data so far pays for and that were not made yet
@@ -107,12 +112,9 @@ class Learner:
     def _take_average(self) -> None:
         """Exponential average; young runs forget their beginnings faster."""
         decay = min(self.config.learner.average, (1 + self.step) / (10 + self.step))
-        ours = self.average.state_dict()
-        for name, value in self.network.state_dict().items():
-            if value.dtype.is_floating_point:
-                ours[name].lerp_(value, 1 - decay)
-            else:
-                ours[name].copy_(value)
+        torch._foreach_lerp_([a for a, _ in self.averaged], [b for _, b in self.averaged], 1 - decay)
+        for ours, theirs in self.counted:
+            ours.copy_(theirs)
 
     def weights(self) -> dict[str, np.ndarray]:
         """The averaged weights, which play."""
