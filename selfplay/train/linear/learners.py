@@ -188,7 +188,8 @@ class PatternLearner(Learner):
         return {"name": "points", "value": 1.0} if self.alone else super().unit()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        state = {"weights": self.weights, "first": self.first, "second": self.second, "td_rounds": self.td_rounds}
+        state: dict[str, np.ndarray] = {"weights": self.weights, "first": self.first, "second": self.second}
+        state["td_rounds"] = self.td_rounds
         if self.mean is not None:
             state["mean"] = self.mean
         return {**super().arrays(), **state, "feature_state": self.feature_state}
