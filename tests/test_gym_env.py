@@ -111,7 +111,7 @@ env = gymnasium.make("selfplay/ConnectFour-v0", rows=5, columns=6, opponent="ran
 print(env.reset(seed=1)[0].shape)
 """
     run = python(code)
-    assert run.stdout.strip() == "(3, 5, 6)", run.stderr
+    assert run.stdout.strip() == "(6, 5, 6)", run.stderr
 
 
 def test_gymnasium_imports_us_by_the_prefix_of_an_id():
@@ -212,7 +212,7 @@ def test_choosing_for_everyone_follows_the_rules(game):
 def test_parameters_of_the_game_are_keywords():
     env = gymnasium.make("selfplay/ConnectFour-v0", rows=5, columns=6)
     assert env.action_space == gymnasium.spaces.Discrete(6)
-    assert env.observation_space.shape == (3, 5, 6)
+    assert env.observation_space.shape == (6, 5, 6)
     assert GameEnv(make("connect_four:rows=4")).game.rows == 4
 
 

@@ -103,7 +103,7 @@ def test_illegal_actions():
 def test_parameters_pictures_and_bad_options():
     aec = env("connect_four", rows=5, columns=6, render_mode="rgb_array")
     aec.reset(seed=0)
-    assert aec.render().shape == (288, 336, 3) and aec.state().shape == (3, 5, 6)
+    assert aec.render().shape == (288, 336, 3) and aec.state().shape == (6, 5, 6)
     assert (
         str(aec.unwrapped.metadata["name"]) == "connect_four_v0"
         and GameAECEnv(make("nim")).metadata["name"] == "Nim_v0"

@@ -280,8 +280,8 @@ def test_pig_as_published():
     first = solver.solve(Pig().new()[0])
     assert (first.value + 1) / 2 == pytest.approx(0.5306, abs=5e-5)
     for total, best in ((20, "roll"), (21, "hold")):
-        state = Pig().from_text(f"scores 0 0 player 1 total {total}")
-        assert Pig().action_to_text(state, solver.solve(state).best[0]) == best
+        state = Pig().parse_position(f"scores 0 0 player 1 total {total}")
+        assert Pig().action_name(state, solver.solve(state).best[0]) == best
 
 
 def test_pig_beside_induction():

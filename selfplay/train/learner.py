@@ -32,7 +32,7 @@ class Learner:
                 module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         settings = config.learner
         self.optimiser = torch.optim.AdamW(
-            self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay, fused=True
+            self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay
         )
         # Both networks' numbers in the same order, so that the average is taken in one call.
         kept = [(ours, self.network.state_dict()[name]) for name, ours in self.average.state_dict().items()]
