@@ -25,6 +25,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
+from numba.core import cgutils
 from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import (
@@ -217,9 +218,12 @@ def _typeof(item: Compiled, context: Any) -> CompiledType:
 
 def _unbox(typ: CompiledType, item: Any, c: Any) -> NativeValue:
     address = c.pyapi.object_getattr_string(item, "_address")
-    pointer = c.pyapi.long_as_voidptr(address)
-    c.pyapi.decref(address)
-    return NativeValue(pointer)
+    failed = cgutils.is_null(c.builder, address)  # tables are made when first asked for; that can be interrupted
+    pointer = cgutils.alloca_once_value(c.builder, cgutils.get_null_value(cgutils.voidptr_t))
+    with c.builder.if_then(cgutils.is_not_null(c.builder, address)):
+        c.builder.store(c.pyapi.long_as_voidptr(address), pointer)
+        c.pyapi.decref(address)
+    return NativeValue(c.builder.load(pointer), is_error=failed)
 
 
 def _register_method(type_class: type[CompiledType], name: str, method: Any) -> None:

@@ -473,6 +473,7 @@ def test_pictures(game):
     env = gymnasium.make(env_id(game), render_mode="rgb_array").unwrapped
     text = gymnasium.make(env_id(game), render_mode="ansi").unwrapped
     env.reset(seed=4), text.set_state(env.get_state())
+    env.action_space.seed(4)
     first = env.render()
     assert first.dtype == np.uint8 and first.ndim == 3 and first.shape[2] == 3
     assert text.render() == env.game.show(env.state)

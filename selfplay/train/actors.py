@@ -17,10 +17,11 @@ from models.inference import make_evaluator
 from models.network import build
 from selfplay.train.actor import Actor, Finished, Tally
 from selfplay.train.config import TrainConfig, as_table, validated
-from selfplay.train.pipes import end, receive, send, serve, start
+from selfplay.train.pipes import end, is_waiting, receive, send, serve, start
 from selfplay.workers import available_cores
 
 Weights = dict[str, np.ndarray]
+_LOOK = 0.2  # seconds between looks whether the user wants to end the run
 
 
 class Actors(Protocol):
@@ -89,10 +90,10 @@ def unpack_games(dtype: np.dtype, data: np.ndarray, heads: list[Any]) -> list[Fi
 class ActorProcesses:
     """Actors in processes of their own, one per core."""
 
-    def __init__(self, game_spec: str, game: Game, config: TrainConfig, count: int):
+    def __init__(self, game_spec: str, game: Game, config: TrainConfig, count: int, stop: Any = None):
         from selfplay.train.moves import sample_dtype
 
-        self.dtype, self.count = sample_dtype(game), count
+        self.dtype, self.count, self.stop = sample_dtype(game), count, stop
         self.processes = start("selfplay.train.actors", count)
         for number, process in enumerate(self.processes):
             send(process.stdin, {}, {"game": game_spec, "config": as_table(config), "number": number})
@@ -102,6 +103,9 @@ class ActorProcesses:
     def _answers(self) -> list[tuple[dict[str, np.ndarray], dict[str, Any]]]:
         answers = []
         for process in self.processes:
+            while not is_waiting(process.stdout, _LOOK):
+                if self.stop and self.stop():
+                    raise KeyboardInterrupt
             try:
                 arrays, head = receive(process.stdout)
             except (EOFError, OSError, ValueError):
@@ -151,7 +155,7 @@ def make_actors(game_spec: str, game: Game, config: TrainConfig, stop: Any = Non
     workers = config.workers or available_cores()
     if workers == 1:
         return LocalActor(game, config, stop=stop)
-    return ActorProcesses(game_spec, game, config, workers)
+    return ActorProcesses(game_spec, game, config, workers, stop)
 
 
 def measure(game_spec: str, simulations: int, blocks: int, channels: int, seconds: float) -> dict[str, float]:

@@ -58,14 +58,19 @@ class Limits:
 
 
 class Interrupted:
-    """Ctrl-C and SIGTERM set a flag and raise KeyboardInterrupt.
+    """Ctrl-C and SIGTERM set a flag, and raise KeyboardInterrupt unless somebody `looks`, as rounds do many times a second.
 
-    An exception can be swallowed in a callback of foreign code, such as a compiler's: so `check` raises it once more.
+    Rounds look because an exception between any two instructions may fall into a callback of foreign code, such as a
+    compiler's, that swallows it or crashes. Where it was swallowed `check` raises it once more.
     """
 
     def __init__(self) -> None:
         self.flag = threading.Event()
+        self.looks = False
         self.before: dict[int, Any] = {}
+
+    def stop(self) -> bool:
+        return self.flag.is_set()
 
     def check(self) -> None:
         if self.flag.is_set():
@@ -78,8 +83,10 @@ class Interrupted:
         return self
 
     def _handle(self, number: int, frame: object) -> None:
+        again = self.flag.is_set()
         self.flag.set()
-        raise KeyboardInterrupt
+        if again or not self.looks:
+            raise KeyboardInterrupt
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self.before.items():
@@ -89,8 +96,17 @@ class Interrupted:
 class Training:
     """One run, from its start or from where it was."""
 
-    def __init__(self, run: Run, game_spec: str, config: TrainConfig, limits: Limits, tell: Callable[[str], None]):
+    def __init__(
+        self,
+        run: Run,
+        game_spec: str,
+        config: TrainConfig,
+        limits: Limits,
+        tell: Callable[[str], None],
+        interrupted: Interrupted | None = None,
+    ):
         self.run, self.game_spec, self.limits, self.tell = run, game_spec, limits, tell
+        self.interrupted = interrupted or Interrupted()
         self.game: Game = make(game_spec)
         if 0 in self.game.observation_shape:
             raise InputError(f"game {game_spec!r} has no observation for a network; --method linear needs none")
@@ -103,7 +119,7 @@ class Training:
         self.learner = Learner(self.game, config, device)
         self.replay = Replay(run.path / "games", self.game, config.learner)
         self.lessons = lessons_for(run.path, game_spec, self.game, config, self.learner.network)
-        self.actors = make_actors(game_spec, self.game, config)
+        self.actors = make_actors(game_spec, self.game, config, self.interrupted.stop)
         self.rounds = self.games = 0
         self.minutes = 0.0  # of all sessions
         if saved:
@@ -139,9 +155,17 @@ class Training:
             f"inference by {self.actors.backend}; run {self.run.path}"
         )
 
-    def train(self, view: View, check: Callable[[], None] = lambda: None) -> None:
-        """Rounds until a limit is reached or `check` raises."""
-        self.lessons.run(self, view, check)
+    def train(self, view: View) -> None:
+        """Rounds until a limit is reached; KeyboardInterrupt where the user ends it."""
+        self.lessons.run(self, view, self.interrupted.check)
+        try:
+            self._rounds(view)
+        finally:
+            self.interrupted.looks = False
+        self.save(finished=True)
+
+    def _rounds(self, view: View) -> None:
+        check = self.interrupted.check
         started, before = time.monotonic(), self.minutes
         while self.limits.progress(self.minutes, self.games, self.learner.step) < 1.0:
             check()
@@ -150,12 +174,15 @@ class Training:
             total = self.config.actor.games * self.config.actor.moves * workers
             begun = time.monotonic()
             finished, tally = self.actors.play(self.learner.weights(), total)
+            check()
             played = time.monotonic()
             joined = moves.joined([game.samples for game in finished], self.replay.dtype)
             self.replay.add(joined)
             self.games += len(finished)
-            losses = self.learner.train(self.replay, len(joined), progress)
+            losses = self.learner.train(self.replay, len(joined), progress, self.interrupted.stop)
+            check()
             self.rounds += 1
+            self.interrupted.looks = True  # all is compiled
             now = time.monotonic()
             self.minutes = before + (now - started) / 60
             self.unsaved = self.snapshot()
@@ -166,7 +193,6 @@ class Training:
                 self.checkpoint()
                 self.evaluations.start(self.learner.step, self.minutes)
             self.evaluations.collect(view)
-        self.save(finished=True)
 
     def _tell(
         self, view: View, finished: list[Finished], tally: Tally, losses: dict[str, float], whole: float, playing: float
@@ -353,12 +379,12 @@ def train(
         training = None
         try:
             view.tell("getting ready: compiling and measuring backends")
-            training = Training(run, game_spec, config, limits, view.tell)
+            training = Training(run, game_spec, config, limits, view.tell, interrupted)
             interrupted.check()
             view.tell(training.describe())
             if training.rounds == 0:
                 training.save()
-            training.train(view, interrupted.check)
+            training.train(view)
             training.checkpoint()
             if final_evaluation:
                 training.evaluations.finish(training.learner.step, view)

@@ -5,6 +5,7 @@ Arrays and a JSON head are all that passes, never pickles, so the other end coul
 
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -34,6 +35,11 @@ def receive(pipe: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise EOFError
     arrays = load(pipe.read(struct.unpack("<Q", size)[0]))
     return arrays, json.loads(arrays.pop("").tobytes())
+
+
+def is_waiting(pipe: Any, seconds: float) -> bool:
+    """Whether a message, or the end, is there within so many seconds."""
+    return bool(select.select([pipe], [], [], seconds)[0])
 
 
 def start(module: str, count: int) -> list[subprocess.Popen[bytes]]:
