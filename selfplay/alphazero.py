@@ -16,6 +16,7 @@ class Searcher:
     def __init__(self, game: Game, agent: "AlphaZeroAgent"):
         from models.checkpoint import load_checkpoint
         from models.inference import make_evaluator
+        from selfplay.search.endgame import Endgame
         from selfplay.train.actor import Trees
         from selfplay.train.config import SearchConfig
 
@@ -34,11 +35,13 @@ class Searcher:
             leaves_per_tree=agent.leaves,
             search=SearchConfig(foresight=agent.foresight if agent.simulations else 0),
         )
+        self.endgame = Endgame(game, agent.endgame if agent.simulations else 0)
         self.seed, self.stopped = 0, False
 
     def reset(self) -> None:
         from envs.rng import generator
 
+        self.endgame.reset()
         self.trees.trees[0].rng = generator(self.seed)
 
     def stop(self) -> None:
@@ -53,6 +56,9 @@ class Searcher:
         self.stopped = False
         network_tree.clear(tree)
         tree.root = state
+        solved = self.endgame.solve(state)
+        if solved:
+            tree.solved_move, tree.solved_value = solved[0], float(self.network.to_units(solved[1]))
         t.plan(0, max(agent.simulations, 0) or 1, False)
         if agent.simulations == 0:  # the network alone: the root's priors
             while tree.num_nodes == 0:
@@ -113,6 +119,7 @@ class AlphaZeroAgent(SearchAgent):
     seconds: float = 0.0
     kind: str = "puct"
     foresight: int = 400  # positions searched exactly before the network is asked; 0: none
+    endgame: int = 0  # positions of an exact search to the game's end before that of the network; 0: none
     leaves: int = 1  # several leaves per batch, with virtual loss: faster on a GPU, a little weaker
     device: str = "auto"
     backend: str = "auto"
@@ -121,8 +128,8 @@ class AlphaZeroAgent(SearchAgent):
         super().start(game, seed)
         if self.kind not in ("puct", "gumbel"):
             raise InputError(f"agent {self}: kind={self.kind!r} must be puct or gumbel")
-        if min(self.simulations, self.foresight) < 0 or self.leaves < 1:
-            raise InputError(f"agent {self}: simulations and foresight must be 0 or more and leaves 1 or more")
+        if min(self.simulations, self.foresight, self.endgame) < 0 or self.leaves < 1:
+            raise InputError(f"agent {self}: simulations, foresight and endgame must be 0 or more and leaves 1 or more")
         if not self.checkpoint:
             from envs.registry import spec_of
 

@@ -248,19 +248,38 @@ class AlphaBeta:
         """The best move within the limits; the deepest finished iteration decides."""
         game, work, limits = self.game, self.work, self.limits
         require_player(game, state)
-        work.states[0] = state
-        if not self.ready:  # compile before the clock starts
-            alphabeta(game, self.evaluation, work, self.table, 1, 0)
-            self.ready = True
-        work.nodes, work.stopped = 1, 0
-        work.node_limit = limits.nodes or np.iinfo(np.int64).max
-        work.search = (int(work.search) + 1) % 256
-        work.killer[:] = -1
+        self._prepare(state)
         last = min(limits.depth or game.max_length, game.max_length)
         with clock(work, limits.seconds) as started:
             first = 1 if self.switches.deepening else last
             depth = int(alphabeta(game, self.evaluation, work, self.table, first, last))
         return self._result(depth, time.perf_counter() - started)
+
+    def _prepare(self, state: State) -> None:
+        """A new search of that position; compiled before a clock starts."""
+        work = self.work
+        work.states[0] = state
+        if not self.ready:
+            alphabeta(self.game, self.evaluation, work, self.table, 1, 0)
+            self.ready = True
+        work.nodes, work.stopped = 1, 0
+        work.node_limit = self.limits.nodes or np.iinfo(np.int64).max
+        work.search = (int(work.search) + 1) % 256
+        work.killer[:] = -1
+
+    def solve(self, state: State) -> tuple[int, float] | None:
+        """The best action and its exact value, or None where the limit of nodes comes first: `search` for those who
+        ask thousands of times a second, and want to know nothing else."""
+        self._prepare(state)
+        depth = int(alphabeta(self.game, self.evaluation, self.work, self.table, 1, self.game.max_length))
+        if self.work.stopped or not self._is_proven(depth):
+            return None
+        return int(self.work.root_move[0]), plain_value(self.game, float(self.work.root_value[0]))
+
+    def _is_proven(self, depth: int) -> bool:
+        return depth > 0 and (
+            bool(self.work.horizon == 0) or abs(float(self.work.root_value[0])) >= win_value(self.game)
+        )
 
     def stop(self) -> None:
         """Ends a running search; for use from another thread."""
@@ -275,9 +294,9 @@ class AlphaBeta:
             line = tuple(int(a) for a in work.root_line[i][: work.root_line_length[i]]) if bound != UNKNOWN else ()
             reports.append(MoveReport(int(work.root_move[i]), value, bound, line=line))
         best = reports[0]
-        proven = depth > 0 and (bool(work.horizon == 0) or abs(float(work.root_value[0])) >= win_value(game))
         line = best.line or (best.action,)
-        return Result(best.action, best.value, tuple(reports), line, int(work.nodes), depth, seconds, proven=proven)
+        found = best.action, best.value, tuple(reports), line, int(work.nodes), depth, seconds
+        return Result(*found, proven=self._is_proven(depth))
 
 
 def _fields(game: Game) -> list[tuple[Any, ...]]:

@@ -63,6 +63,8 @@ def tree_dtype(game: Game, simulations: int) -> np.dtype:
             ("high", "f8"),
             ("gumbel", "f4", (width,)),  # per root edge
             ("before", "i4", (width,)),  # the root edges' visits when the search began
+            ("solved_move", "i8"),  # the action that an exact search of the root found, or -1
+            ("solved_value", "f8"),  # and the root's value, in network units
             ("planned", "i8"),  # simulations and noise of the search that begins once the root is a node
             ("planned_noise", "i8"),
             ("noise", "i8"),  # explore at the root (Dirichlet noise, forced playouts, Gumbel noise)
@@ -231,5 +233,6 @@ def clear(tree):
     tree.flying = 0
     tree.limit = 0
     tree.planned = 0
+    tree.solved_move = -1
     tree.low = np.inf
     tree.high = -np.inf

@@ -269,6 +269,13 @@ def begin(game, options, tree, nodes, edges):
     simulations, noise = tree.limit, tree.noise
     node = nodes[0]
     count = node.count
+    if tree.solved_move >= 0:
+        for k in range(node.first, node.first + count):
+            if edges[k].action == tree.solved_move:
+                edges[k].proof, edges[k].value = 1, tree.solved_value
+            elif edges[k].proof == 1 and edges[k].value >= tree.solved_value:
+                edges[k].proof = 0  # as good, but not as quick, or no such defence
+        node.proof, node.value = 1, tree.solved_value
     alive = 0
     for k in range(count):
         alive += 0 if is_lost(game, edges[node.first + k]) else 1

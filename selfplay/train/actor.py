@@ -16,6 +16,7 @@ from envs.rng import generator, uniform
 from models.network import Network
 from selfplay.search import gumbel as halving
 from selfplay.search import network_tree, puct
+from selfplay.search.endgame import Endgame
 from selfplay.train import moves
 from selfplay.train.config import TrainConfig
 
@@ -176,12 +177,14 @@ class Actor:
             cache_megabytes=settings.cache_megabytes,
             search=search,
         )
+        self.endgame = Endgame(game, search.endgame)
+        self.plies = np.zeros(settings.games, np.int64)
         self.dtype = moves.sample_dtype(game)
         self.sample = np.zeros(1, self.dtype)
         self.room: Any = self.sample.view(np.recarray)[0]  # the same memory
         self.history: list[list[np.ndarray]] = [[] for _ in range(settings.games)]
         self.resigned = np.full(settings.games, -1, np.int64)
-        self.plays_on = np.zeros(settings.games, np.int64)
+        self.plays_on = np.zeros(settings.games)  # in [0, 1): below a share, the game is played to its end
         self.rng = generator(config.seed, 1000 + number)
         for slot in range(settings.games):
             self.trees.trees[slot].rng = generator(config.seed, 100_000 * (1 + number) + slot)
@@ -192,11 +195,17 @@ class Actor:
         plies = int(moves.random_plies(tree.rng, settings.random_openings, settings.random_plies))
         moves.open_game(self.game, tree, plies)
         self.history[slot] = []
+        self.plies[slot] = plies
         self.resigned[slot] = -1
-        self.plays_on[slot] = int(uniform(self.rng) < settings.resign_check)
+        self.plays_on[slot] = uniform(self.rng)
 
     def _plan(self, slot: int) -> None:
         search, t = self.config.search, self.trees
+        tree = t.slots[slot][0]
+        solved = self.endgame.try_solve(tree.root, int(self.plies[slot]), self.rng)
+        tree.solved_move = -1
+        if solved:
+            tree.solved_move, tree.solved_value = solved[0], (solved[1] - t.options.middle) / t.options.half
         moves.plan_move(
             self.game,
             t.options,
@@ -213,6 +222,7 @@ class Actor:
         options.evaluations = options.cached = options.decided = 0
         t.inference_seconds = 0.0
         t.forget()
+        self.endgame.reset()
         for slot in range(t.count):
             self._plan(slot)
         played = 0
@@ -247,6 +257,11 @@ class Actor:
         sample = self.room
         player = moves.make_move(self.game, t.options, *t.slots[slot], sample, t.policy, temperature, reuse)
         history.append(self.sample.copy())
+        self.plies[slot] += 1
+        if player == TERMINAL:
+            return self._finish(slot)
+        if self.endgame.nodes and sample.proof and self.plays_on[slot] >= settings.play_solved:
+            return self._finish(slot, int(sample.player), float(sample.search_value))
         resigns = (
             settings.resign > 0
             and self.resigned[slot] < 0
@@ -256,24 +271,26 @@ class Actor:
         )
         if resigns:
             self.resigned[slot] = int(sample.player)
-            if not self.plays_on[slot] and player != TERMINAL:
-                return self._finish(slot, int(sample.player))
-        return self._finish(slot, -1) if player == TERMINAL else None
+            if self.plays_on[slot] >= settings.resign_check:
+                return self._finish(slot, int(sample.player), -1.0)
+        return None
 
-    def _finish(self, slot: int, gives_up: int) -> Finished:
+    def _finish(self, slot: int, player: int = -1, value: float = 0.0) -> Finished:
+        """The game at its end; with a player, as good as over: so much is it worth to them, in network units."""
         game, t = self.game, self.trees
         samples: Any = moves.joined(self.history[slot], self.dtype).view(np.recarray)
-        state = t.slots[slot][0].root
-        if gives_up >= 0:
-            lost = (float(game.min_utility) - t.options.middle) / t.options.half
-            utilities = [float(game.min_utility if p == gives_up else game.max_utility) for p in range(2)]
-            samples.values[:, 0] = np.where(samples.player == gives_up, lost, -lost)
+        if player >= 0:
+            samples.values[:, 0] = np.where(samples.player == player, value, -value)
             samples.values[:, 1] = -samples.values[:, 0]
+            units = [value if p == player else -value for p in range(2)]
+            utilities = [float(unit * t.options.half + t.options.middle) for unit in units]
         else:
+            state = t.slots[slot][0].root
             moves.write_result(game, t.options, state, samples)
             utilities = [float(game.utility(state, p)) for p in range(game.num_players)]
         resigned = int(self.resigned[slot])
-        wrong = resigned >= 0 and gives_up < 0 and utilities[resigned] >= 0.5 * (game.min_utility + game.max_utility)
+        gave_up = resigned >= 0 and self.plays_on[slot] >= self.config.actor.resign_check
+        wrong = resigned >= 0 and not gave_up and utilities[resigned] >= 0.5 * (game.min_utility + game.max_utility)
         actions = [int(a) for a in samples.action]
         self._open(slot)
         return Finished(samples.view(np.ndarray), actions, utilities, resigned, wrong)
@@ -294,6 +311,8 @@ class Actor:
             "samples": np.frombuffer(samples.tobytes(), np.uint8).copy(),
             "resigned": self.resigned.copy(),
             "plays_on": self.plays_on.copy(),
+            "plies": self.plies.copy(),
+            "endgame": np.stack([self.endgame.tried, self.endgame.solved]),
         }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -302,6 +321,8 @@ class Actor:
         trees["rng"] = state["rngs"]
         self.rng = state["rng"].copy()
         self.resigned, self.plays_on = state["resigned"].copy(), state["plays_on"].copy()
+        self.plies = state["plies"].copy()
+        self.endgame.tried, self.endgame.solved = state["endgame"].copy()
         samples = np.frombuffer(state["samples"].tobytes(), self.dtype)
         ends = np.cumsum(state["lengths"])
         for slot, end in enumerate(ends):

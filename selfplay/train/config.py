@@ -43,6 +43,11 @@ class SearchConfig(_Part):
     foresight: int = Field(
         default=400, ge=0, description="Positions searched exactly before a leaf is evaluated; 0: none, as AlphaZero."
     )
+    endgame: int = Field(
+        default=20_000,
+        ge=0,
+        description="Positions of an exact search to the game's end before that of the network; 0: none, as AlphaZero.",
+    )
 
 
 class ActorConfig(_Part):
@@ -65,6 +70,12 @@ class ActorConfig(_Part):
     )
     resign_check: float = Field(
         default=0.1, ge=0, le=1, description="Share of games played out anyway. AlphaGo Zero: 0.1."
+    )
+    play_solved: float = Field(
+        default=0.25,
+        ge=0,
+        le=1,
+        description="Share of games that are played on once search.endgame knows their result.",
     )
     cache_megabytes: float = Field(default=32.0, gt=0, description="For the network's answers; empty after each round.")
 
