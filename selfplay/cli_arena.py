@@ -64,7 +64,9 @@ def match(
     save: Annotated[Path | None, typer.Option(help="A .jsonl, .pgn or .sgf file, or a folder for all.")] = None,
     json: Json = False,
 ) -> None:
-    """Who is stronger? Paired games on all cores, with intervals. One agent of a game for one player: its score."""
+    """Who is stronger? Paired games on all cores, with intervals. One agent of a game for one player: its score.
+
+    With three players or more A sits in every seat in turn, against copies of B."""
     if len(agents) == 1 and sprt is None and save is None and openings is None and _players(game) == 1:
         _score_alone(game, agents[0], games, seed, workers, move_seconds, json)
         return
@@ -76,6 +78,13 @@ def match(
 
     if len(agents) != 2:
         raise InputError(f"a match needs 2 agents, not {len(agents)}: {' '.join(agents)}")
+    if _players(game) > 2:
+        if sprt is not None or save is not None or openings is not None or move_seconds:
+            raise InputError(
+                f"game {game!r} has {_players(game)} players; --sprt, --save, --openings and --move-seconds are for two"
+            )
+        _match_of_many(game, agents, games, seed, workers, json)
+        return
     test = SPRT.parse(sprt, alpha, beta) if sprt is not None else None
     with _terminated_like_interrupted(), Report(f"{agents[0]} - {agents[1]}") as report:
 
@@ -112,6 +121,29 @@ def _players(game: str) -> int:
     from envs.registry import make
 
     return make(game).num_players
+
+
+def _match_of_many(game: str, agents: list[str], games: int, seed: int, workers: int, json: bool) -> None:
+    """One agent in every seat in turn, the other one in all other seats."""
+    from selfplay import console
+    from selfplay.progress import Report
+    from selfplay.train.evaluations import sentence
+    from selfplay.train.judge import play
+    from selfplay.workers import available_cores
+
+    with _terminated_like_interrupted(), Report(f"{agents[0]} - {agents[1]}") as report:
+
+        def progress(done: int, total: int) -> None:
+            report.update(done, total, "games played")
+
+        found = play(game, agents, games, seed, workers or available_cores(), progress)
+    if json:
+        console.print_json({**found, "elo": None})  # between two agents at a table of three there is none
+        return
+    console.out.print(f"{agents[0]}: {found['games']} games, in every seat in turn", markup=False, soft_wrap=True)
+    console.out.print(sentence(f"copies of {agents[1]}", found), markup=False, soft_wrap=True)
+    for line in found["forfeits"]:
+        console.out.print(f"forfeit     {line}", markup=False, soft_wrap=True)
 
 
 def _score_alone(game: str, agent: str, games: int, seed: int, workers: int, move_seconds: float, json: bool) -> None:

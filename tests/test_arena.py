@@ -382,6 +382,19 @@ def test_commands(monkeypatch, capsys, tmp_path):
     assert sorted(os.listdir()) == ["games.jsonl"]
 
 
+def test_a_match_at_a_table_of_three(monkeypatch, capsys):
+    words = ["match", "tic_tac_toe_three", "maxn:depth=1", "random", "--games", "10", "--workers", "1", "--seed", "3"]
+    code, out, err = run(monkeypatch, capsys, *words, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["games"] == 12 and "12/12 games" in err  # whole rounds: every seat
+    assert {"wins", "draws", "losses", "score", "interval", "elo", "forfeits", "distinct_games"} <= set(found)
+    assert found["score"] > 0.6 and found["equality"] == pytest.approx(1 / 3) and found["elo"] is None
+    code, out, _ = run(monkeypatch, capsys, *words)
+    assert code == 0 and "in every seat in turn" in out and "equality: 33.3%" in out
+    code, out, err = run(monkeypatch, capsys, *words, "--openings", "2")
+    assert code == 2 and out == "" and "3 players" in err and err.count("\n") == 1
+
+
 @pytest.mark.slow
 def test_the_commands_of_the_page(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -166,6 +166,7 @@ def test_a_regression_finds_the_weights_that_made_the_data():
         {"patterns": "none", "features": True, "method": "regression", "search_games": 40},
         {"patterns": "none", "features": True, "method": "td_leaf", "search_games": 40, "search_decay": 0.7},
         {"method": "regression", "td_share": 0.5, "search_games": 40, "passes": 1},
+        {"method": "regression", "td_share": 0.5, "search_games": 40, "passes": 1, "fit_step": "adam"},
         {"method": "td", "step": "adam", "rate": 0.05},
     ],
 )
@@ -180,6 +181,18 @@ def test_every_method_learns_something_and_repeats(changes):
         assert all(np.isfinite(value) for value in figures.values())
         found.append(learner.arrays())
     assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+
+
+def test_after_passes_with_steps_of_their_own_a_longer_limit_does_not_lead_back_to_td():
+    changes = {"method": "regression", "td_share": 0.5, "search_games": 40, "passes": 1}
+    for step, expected in (("same", "td/error"), ("adam", "fit/loss")):
+        learner = make_learner(make("tic_tac_toe"), settings(**changes, fit_step=step))
+        assert "td/error" in learner.round(0.0)
+        before = learner.learned().copy()
+        assert "fit/loss" in learner.round(0.9)
+        moved = np.abs(learner.learned() - before)
+        assert 0.0 < moved.max() < 0.5  # a step goes at most fit_rate or so
+        assert expected in learner.round(0.1)
 
 
 def test_what_does_not_fit_is_refused():

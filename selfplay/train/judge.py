@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy as np
 from envs.errors import InputError
 from envs.game import Game
 from envs.registry import make
-from selfplay.arena import forfeits, schedule
+from selfplay.arena import distinct_games, forfeits, schedule
 from selfplay.matches import GameRecord, check_agents
 from selfplay.openings import openings
 from selfplay.paired_score import Z95
@@ -75,17 +75,30 @@ def wilson(count: int, total: int) -> list[float]:
     return [max(0.0, middle - half), min(1.0, middle + half)]
 
 
-def play(game_spec: str, agents: list[str], games: int, seed: int = 0, workers: int = 1) -> dict[str, Any]:
+def play(
+    game_spec: str,
+    agents: list[str],
+    games: int,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
     """The first agent against the second one, or against copies of it; at least `games` games, all seats equally."""
     game = make(game_spec)
+    if games < 1:
+        raise InputError(f"--games {games} must be 1 or more")
     check_agents(agents)
     players = game.num_players
     groups: list[tuple[int, ...]] = [(0,), (1,)] if players == 1 else [(0, *[1] * (players - 1))]
     games += -games % players
     starts = openings(game, games // players, None, seed)
     jobs = schedule(game, groups, games, seed, starts)
+    records: list[GameRecord] = []
     with Pool(game_spec, game, agents, min(workers, len(jobs))) as pool:
-        records = sorted(pool.run(jobs), key=lambda record: record.number)
+        for record in pool.run(jobs):
+            records.append(record)
+            progress(len(records), len(jobs))
+    records.sort(key=lambda record: record.number)
     return {"agents": agents, "players": players, "equality": 1 / max(players, 2), **summary(game, agents, records)}
 
 
@@ -117,6 +130,7 @@ def summary(game: Game, agents: Sequence[str], records: Sequence[GameRecord]) ->
         "interval": share_interval(rounds, max(players, 2)),
         "points": [float(np.mean(p)) for p in points],
         "points_intervals": [mean_interval(p) for p in per_round],
+        "distinct_games": distinct_games(records),
         "outcomes": [[list(seats), list(points), times] for (seats, points), times in counted.items()],
         "forfeits": [f"{f['agent']}: {f['reason']}" for f in forfeits(records, agents)],
     }

@@ -110,6 +110,7 @@ class PatternLearner(Learner):
         self.td_rounds = np.zeros(1, np.int64)
         self.feature_state = np.zeros((3, phases, max(columns, 1)), np.float32)
         self.kind = step_kind(settings.step)
+        self.fit_kind = self.kind if settings.fit_step == "same" else step_kind(settings.fit_step)
         self.works = [td_work(self.played_game, self.live) for _ in range(self.workers)] if layout.entries else []
 
     def round(self, progress: float) -> dict[str, float]:
@@ -224,7 +225,9 @@ class SearchLearner(PatternLearner):
             player.stopped = True
 
     def round(self, progress: float) -> dict[str, float]:
-        if self.layout.entries and progress < self.settings.td_share:
+        # A longer limit on resume makes `progress` fall; step sizes of another kind would mean nothing to TD.
+        going_back = self.searched > 0 and self.fit_kind != self.kind
+        if self.layout.entries and progress < self.settings.td_share and not going_back:
             return self.td_round()
         return self.search_round(progress)
 
@@ -276,16 +279,23 @@ class SearchLearner(PatternLearner):
         order = np.flatnonzero(owner % 20 != 19)
         rng = np.random.default_rng([settings.seed, self.rounds])
         once = settings.method == "td_leaf"
-        if not once and not settings.td_share:  # a fit of its own: step sizes start afresh; after TD they go on
+        another_kind = self.fit_kind != self.kind
+        # A fit of its own begins with fresh step sizes; after TD they go on, if they mean the same.
+        if (another_kind and not self.searched) or not (once or settings.td_share or another_kind):
             self.first[:], self.second[:], self.feature_state[1:] = 0, 0, 0
+        rate = settings.rate
+        if another_kind:
+            rate = settings.fit_rate * max(
+                0.1, 1.0 - max(progress - settings.td_share, 0.0) / max(1.0 - settings.td_share, 1e-9)
+            )
         scratch = np.zeros(max(self.game.num_features, 1))
         shared = (self.game, self.live, self.canonical, self.weights, self.first, self.second, self.feature_state)
         loss = 0.0
         for _ in range(1 if once else settings.passes):
             rng.shuffle(order)
-            loss = fit_pass(*shared, states, target, order, settings.rate, settings.shrink, self.kind, scratch)
+            loss = fit_pass(*shared, states, target, order, rate, settings.shrink, self.fit_kind, scratch)
         if len(held):
-            after = fit_pass(*shared, states, target, held, 0.0, 0.0, self.kind, scratch) / len(held)
+            after = fit_pass(*shared, states, target, held, 0.0, 0.0, self.fit_kind, scratch) / len(held)
         else:
             after = 0.0
         self.calibrate(states)

@@ -42,6 +42,8 @@ class LinearSettings(BaseModel):
     window: int = Field(4, ge=1, description="Rounds whose positions are fitted together.")
     passes: int = Field(3, ge=0, description="Over the window, per round, where there are patterns.")
     ridge: float = Field(10.0, ge=0, description="L2 regularisation of named features, in positions.")
+    fit_step: Literal["same", "tc", "adam"] = Field("same", description="Step sizes of the passes, if not as step.")
+    fit_rate: float = Field(0.02, gt=0, description="Their largest step then; it falls to a tenth until the end.")
     shrink: float = Field(0.002, ge=0, description="L2 regularisation of patterns, per visit.")
     hidden: int = Field(80, ge=1, le=1024, description="Hidden units of the network. TD-Gammon: 80.")
     match_minutes: float = Field(3.0, ge=0, description="Between matches while training; 0: only at the end.")
