@@ -1,17 +1,26 @@
-"""What evaluating costs inside alpha-beta: the same tree searched with each evaluation made once and made twice.
+"""What evaluating costs inside alpha-beta: a search that evaluates, and the same search with the values read from a list.
 
     .venv/bin/python -m benchmarks.evaluating othello othello-linear --depth 8
 
-The difference of the two times is the cost of evaluating. Times are of the processor, not of the clock, so that other
-programs on the machine count little; the positions are from random games.
+The first search of a position writes down every value that it asks for; the second one gets them from there, so it visits
+the same nodes in the same order and does all but evaluate. What it takes less is what evaluating costs, with all that it
+does to the caches. Times are of the processor, not of the clock, so that other programs on the machine count little; the
+positions are from random games.
 """
 
 import argparse
 import json
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array, populate_array
 
 from envs.errors import InputError
 from envs.game import Game, State
@@ -22,48 +31,107 @@ from selfplay.openings import openings, position_after
 from selfplay.search.deepening import AlphaBeta
 from selfplay.search.result import Limits
 
+MOST_VALUES = 16_000_000  # of one search
+
+
+@intrinsic
+def _array_at(typing_context: Any, address: Any) -> Any:
+    array_type = types.Array(types.float64, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = make_array(array_type)(context, builder)
+        populate_array(
+            array,
+            data=builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()),
+            shape=[context.get_constant(types.intp, MOST_VALUES)],
+            strides=[context.get_constant(types.intp, 8)],
+            itemsize=context.get_constant(types.intp, 8),
+            meminfo=cgutils.get_null_value(array.meminfo.type),
+        )
+        return array._getvalue()
+
+    return array_type(types.int64), generate
+
+
+def values_at(address: Any) -> Any:
+    """The list of values as an array that may be written; the first one counts them. Compiled only."""
+    raise NotImplementedError
+
+
+overload(values_at)(lambda address: lambda address: _array_at(address))  # type: ignore[call-arg]
+
 
 @dataclass(frozen=True, eq=False)
-class Twice(Patterns):
-    """The same value, for double the work."""
+class Written(Patterns):
+    """The same values, which are also written down."""
+
+    values: Any = field(default_factory=lambda: np.zeros(MOST_VALUES))
+
+    def tables(self) -> dict[str, np.ndarray]:
+        return {**super().tables(), "address": np.array(self.values.ctypes.data, np.int64)}
 
     def evaluate(self, game: Game, state: State, scratch: Any) -> float:
-        total = self.sum_of(game, state, scratch)
-        return self.squashed(game, 0.5 * (total + self.sum_of(game, state, scratch)))
+        value = self.squashed(game, self.sum_of(game, state, scratch))
+        values = values_at(self.address)
+        values[0] += 1.0
+        values[np.int64(values[0])] = value
+        return value
 
 
-def searched(game: Game, evaluation: Any, positions: list[State], depth: int) -> tuple[float, int]:
-    """Processor seconds and nodes of searching all positions, each with an empty table."""
+@dataclass(frozen=True, eq=False)
+class Read(Written):
+    """The values that were written down, in turn."""
+
+    def evaluate(self, game: Game, state: State, scratch: Any) -> float:
+        values = values_at(self.address)
+        values[0] += 1.0
+        return values[np.int64(values[0])]
+
+
+def searched(game: Game, evaluation: Any, position: State, depth: int) -> tuple[float, int]:
+    """Processor seconds and nodes of searching a position with an empty table."""
     searcher = AlphaBeta(game, evaluation, Limits(depth=depth), megabytes=16)
-    searcher.search(positions[0])
-    seconds, nodes = 0.0, 0
-    for position in positions:
-        searcher.reset()
-        started = time.process_time()
-        nodes += searcher.search(position).nodes
-        seconds += time.process_time() - started
-    return seconds, nodes
+    started = time.process_time()
+    nodes = searcher.search(position).nodes
+    return time.process_time() - started, nodes
 
 
 def measure(game: Game, name: str, depth: int, count: int, rounds: int) -> dict[str, Any]:
-    """Nodes per second, and the share of the time that evaluating takes; the best of so many rounds."""
+    """Nodes per second, and the share of the time that evaluating takes; of each position the best of so many rounds."""
     evaluation = make_evaluation(name, game)
     if not isinstance(evaluation, Patterns):
         raise InputError(f"eval={name}: only learned evaluations with patterns or named features")
-    twice = Twice(**{field.name: getattr(evaluation, field.name) for field in fields(evaluation)})
+    same = {part.name: getattr(evaluation, part.name) for part in fields(evaluation)}
+    written = Written(**same)
+    read = Read(**same, values=written.values)
     lines = [line for plies in (8, 20, 32) for line in openings(game, count, plies, seed=0)]
     positions = [position_after(game, line) for line in lines]
-    once = min(searched(game, evaluation, positions, depth) for _ in range(rounds))
-    double = min(searched(game, twice, positions, depth) for _ in range(rounds))
-    none = min(searched(game, make_evaluation("none", game), positions, depth) for _ in range(rounds))
+    for one in (evaluation, written, read):  # compiles
+        written.values[0] = 0
+        searched(game, one, positions[0], 2)
+    seconds, without, nodes, values = 0.0, 0.0, 0, 0
+    for position in positions:
+        times: list[tuple[float, float]] = []
+        for _ in range(rounds):
+            took, found = searched(game, evaluation, position, depth)
+            written.values[0] = 0
+            _, again = searched(game, written, position, depth)
+            asked = int(written.values[0])
+            written.values[0] = 0
+            took_less, replayed = searched(game, read, position, depth)
+            if not found == again == replayed or asked != int(written.values[0]):
+                raise InputError(f"the searches differ: {found}, {again} and {replayed} nodes")
+            times.append((took, took_less))
+        seconds += min(took for took, _ in times)
+        without += min(took_less for _, took_less in times)
+        nodes, values = nodes + found, values + asked
     return {
         "positions": len(positions),
         "depth": depth,
-        "nodes": once[1],
-        "nodes_per_second": once[1] / once[0],
-        "evaluating": (double[0] - once[0]) / once[0],
-        "same_tree": once[1] == double[1],
-        "nodes_per_second_without": none[1] / none[0],
+        "nodes": nodes,
+        "evaluations": values,
+        "nodes_per_second": nodes / seconds,
+        "evaluating": 1 - without / seconds,
     }
 
 

@@ -103,15 +103,17 @@ def _lines(game: Game, diagonals: bool = True) -> list[Cells]:
 
 
 def _windows(game: Game) -> list[Cells]:
-    """Checkers: windows of 2 rows by 4 columns' worth of playable squares, overlapping, by place."""
+    """Checkers: the playable squares of all windows of four by four and three by three cells, and each square alone.
+    The small ones learn from the first games, what a man is worth and whether it hangs; the large ones refine it."""
     playable = sorted({int(c) for c in game.word_cells()[0].reshape(-1) if c >= 0})
     rows, columns = game.observation_shape[-2:]
     found = []
-    for row in range(rows - 3):
-        for column in range(columns - 3):
-            cells = [c for c in playable if row <= c // columns < row + 4 and column <= c % columns < column + 4]
-            if cells and len(cells) <= 8:
-                found.append(tuple(cells))
+    for size in (4, 3, 1):
+        for row in range(rows - size + 1):
+            for column in range(columns - size + 1):
+                inside = [c for c in playable if 0 <= c // columns - row < size and 0 <= c % columns - column < size]
+                if inside and len(inside) <= 8:
+                    found.append(tuple(inside))
     return _distinct(game, found)
 
 
