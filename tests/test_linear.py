@@ -23,6 +23,7 @@ from models.patterns import Layout, Patterns, room
 from selfplay.agents import make_agent
 from selfplay.cli import app
 from selfplay.play import advance, turn
+from selfplay.solvers import solver_for
 from selfplay.train.linear.layouts import LAYOUTS, make_layout
 from selfplay.train.linear.learners import make_learner
 from selfplay.train.linear.regression import newton
@@ -193,6 +194,20 @@ def test_after_passes_with_steps_of_their_own_a_longer_limit_does_not_lead_back_
         moved = np.abs(learner.learned() - before)
         assert 0.0 < moved.max() < 0.5  # a step goes at most fit_rate or so
         assert expected in learner.round(0.1)
+
+
+def test_ends_of_searched_games_are_labelled_exactly():
+    game = make("tic_tac_toe")
+    solver = solver_for(game)
+    for cells, all_exact in ((9, True), (2, False)):
+        learner = make_learner(game, settings(method="regression", search_endgame=cells))
+        states, target, _, _ = learner.players[0].play(generator(1), 30, 0.3, 2, 0.9, False, cells)
+        right = [target[i] == max(solver.values(states[i]).values()) for i in range(len(states))]
+        empty = [game.most_filled - int(game.filled(state)) for state in states]
+        assert all(ok for ok, left in zip(right, empty, strict=True) if left <= cells)
+        assert all(right) == all_exact
+    with pytest.raises(InputError, match="does not end by filling the board"):
+        make_learner(make("checkers"), settings(method="regression", patterns="windows", search_endgame=4))
 
 
 def test_what_does_not_fit_is_refused():

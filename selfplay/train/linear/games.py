@@ -2,7 +2,8 @@
 
 Every position comes with its lambda-return: (1 - lambda) times what the search thought of it plus lambda times the
 return of the position after the move, down to the result of the game. lambda = 1 is the plain result. A return stops at
-an exploring move, since what comes after it says nothing about the position before.
+an exploring move, since what comes after it says nothing about the position before, and at a position that the search
+has solved.
 
 `leaf`: what is kept is the end of the search's best line instead of the position itself, seen by its own mover. That is
 the position whose estimate the search passed up, and a quiet one (TD-Leaf: Baxter, Tridgell and Weaver 2000).
@@ -41,10 +42,12 @@ def searched_games(
     openings,
     decay,
     leaf,
+    endgame,
     tallies,
 ):
     """Plays so many games; fills `kept` (states), `target` (for their movers, in parts of the largest utility), `final`
     (1 won, 0 drawn, -1 lost) and `owner` (number of the game), and returns how many positions those are.
+    With at most `endgame` empty cells the search goes to the end of the game, if it has the nodes.
 
     Stops early when the next game may not fit. Adds [games, plies, draws, player 0's wins] to tallies.
     """
@@ -69,7 +72,9 @@ def searched_games(
             for i in range(len(work.killer)):
                 work.killer[i, 0] = -1
                 work.killer[i, 1] = -1
-            finished = alphabeta(game, evaluation, work, table, one, depth)
+            solving = endgame > 0 and game.most_filled - game.filled(state) <= endgame
+            finished = alphabeta(game, evaluation, work, table, one, max(depth, 2 * endgame) if solving else depth)
+            exact = solving and finished > 0 and work.horizon == 0
             chosen = work.root_move[0]
             value = work.root_value[0] / game.max_utility if finished > 0 else 0.0
             room.player[length] = player
@@ -91,10 +96,10 @@ def searched_games(
                     room.sign[length] = -1.0
 
             # 3. Play.
-            room.explored[length] = 0
+            room.cut[length] = exact
             if uniform(rng) < epsilon:
                 other = game.random_action(state, room.moves, rng)
-                room.explored[length] = other != chosen
+                room.cut[length] = exact or other != chosen
                 chosen = other
             game.play(state, chosen)
             length += 1
@@ -109,7 +114,7 @@ def searched_games(
                 later = game.utility(state, player) / game.max_utility
             else:
                 later = result if room.player[ply + 1] == player else -result
-            if room.explored[ply]:
+            if room.cut[ply]:
                 result = room.value[ply]
             else:
                 result = (1.0 - decay) * room.value[ply] + decay * later
@@ -142,7 +147,7 @@ class Player:
                 ("state", game.state, (3,)),
                 ("moves", "i4", (max(game.max_legal, 1),)),
                 ("player", "i4", (MOST_GAME,)),
-                ("explored", "i4", (MOST_GAME,)),
+                ("cut", "i4", (MOST_GAME,)),
                 ("sign", "f8", (MOST_GAME,)),
                 ("value", "f8", (MOST_GAME,)),
             ],
@@ -153,7 +158,7 @@ class Player:
         self.stopped = False  # set by another thread: ends `play` with KeyboardInterrupt
 
     def play(
-        self, rng: np.ndarray, games: int, epsilon: float, openings: int, decay: float, leaf: bool
+        self, rng: np.ndarray, games: int, epsilon: float, openings: int, decay: float, leaf: bool, endgame: int = 0
     ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         """States, targets, results and game numbers of so many games. Depends on nothing but the arguments and the weights."""
         self.searcher.reset()
@@ -181,6 +186,7 @@ class Player:
                 openings,
                 decay,
                 leaf,
+                endgame,
                 self.tallies,
             )
             self.owner[count : count + found] += begun
