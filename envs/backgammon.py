@@ -309,6 +309,9 @@ class Backgammon(Game):
     def observe(self, state: State, planes: Any) -> None:
         write_observation(state, planes, self.checkers)
 
+    def chance_view(self, state: State) -> int:
+        return state.turn  # who is going to roll; -1 before the first roll of all
+
     def features(self, state: State, out: Any) -> int:
         write_features(state, out, self.checkers)
         return self.num_features

@@ -56,6 +56,32 @@ SIDE = (
     "gammon danger",  # 0 safe, 1 far from bringing a checker off before the other is done
 )
 FEATURES = (*SHARED, *(f"own {name}" for name in SIDE), *(f"their {name}" for name in SIDE))
+
+# What a feature is divided by, so that all inputs are of about the same size and one rate suits them all.
+_SIZES = {
+    "hit pips": 2.0,
+    "their hit pips": 2.0,
+    "hit chance x own home points": 6.0,
+    "their hit chance x their home points": 6.0,
+    "race checkers lead": 15.0,
+    "home points": 6.0,
+    "home points squared": 36.0,
+    "outfield points": 5.0,
+    "blots at home": 3.0,
+    "blots outside": 3.0,
+    "blots far back": 3.0,
+    "checkers on the bar": 3.0,
+    "bar x closed points": 12.0,
+    "checkers far back": 6.0,
+    "longest prime": 6.0,
+    "trapped by primes": 12.0,
+    "wall ahead": 36.0,
+    "wall x checkers far back": 18.0,
+    "stacked checkers": 6.0,
+    "deep checkers": 6.0,
+    "builders": 6.0,
+}
+SCALES = np.array([1.0 / _SIZES.get(name, 1.0) for name in (*SHARED, *SIDE, *SIDE)], np.float32)
 HOME = 0x7E  # bits 1 to 6
 OUTFIELD = 0x7FF00  # bits 8 to 18
 MIDDLE = 0x7FF80  # bits 7 to 18

@@ -4,13 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from envs.backgammon_features import SCALES, write_features
 from envs.backgammon_moves import BAR
 from envs.compiled import njit
 from envs.game import CHANCE, TERMINAL, State
 
-# 24 points of four units for each player, then bars, checkers off, numbers left, checkers left to move, pip counts.
+# 24 points of four units for each player, then bars, checkers off, numbers left, checkers left to move, pip counts, and
+# the named features, as later versions of TD-Gammon had them.
 DICE = 2 * 24 * 4 + 4
-OBSERVATION_SIZE = DICE + 6 + 1 + 2
+NAMED = DICE + 6 + 1 + 2
+OBSERVATION_SIZE = NAMED + len(SCALES)
 HEIGHT = 6  # checkers that a point of `board_cells` can show
 
 
@@ -46,6 +49,9 @@ def write_observation(state: Any, planes: Any, checkers: Any) -> None:
     if state.second > 0:
         planes[DICE - 1 + state.second] = 1.0
     planes[DICE + 6] = state.left / 4
+    write_features(state, planes[NAMED:], checkers)
+    for i in range(len(SCALES)):
+        planes[NAMED + i] *= SCALES[i]
 
 
 # --- drawing -----------------------------------------------------------------------------------------

@@ -95,6 +95,11 @@ class Game(Compiled):
         """Writes the network's input, from the mover's side, into a zeroed float32 array."""
         raise NotImplementedError
 
+    def chance_view(self, state: State) -> int:
+        """Before chance: the player from whose side `observe` describes the position, so that a network can value it
+        without knowing the outcome; -1 where it does not describe such positions."""
+        return -1
+
     def features(self, state: State, out: Any) -> int:
         """Writes the linear evaluation's input, from the mover's side; returns `num_features`."""
         return 0

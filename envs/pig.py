@@ -174,6 +174,9 @@ class Pig(Game):
         planes[self.players + 3] = state.decisions / self.horizon
         planes[self.players + 4] = state.rolling
 
+    def chance_view(self, state: State) -> int:
+        return state.turn
+
     def features(self, state: State, out: Any) -> int:
         turn = np.int64(state.turn)
         best, others = np.int64(0), np.int64(0)

@@ -349,6 +349,9 @@ class TwentyFortyEight(Game):
                 planes[exponent, row, column] = 1.0
                 planes[LARGEST + 1, row, column] = state.spawns
 
+    def chance_view(self, state: State) -> int:
+        return 0
+
     def features(self, state: State, out: Any) -> int:
         for i in range(8):
             out[i] = 0.0

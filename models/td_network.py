@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from envs.backgammon_features import FEATURES, SHARED, SIDE, write_features
+from envs.backgammon_features import FEATURES, SCALES, write_features
 from envs.compiled import njit
 from envs.errors import InputError
 from envs.game import CHANCE, TERMINAL, Game, State
@@ -28,32 +28,6 @@ INPUTS = _BOARD + len(FEATURES)
 OUTPUTS = 5
 MOST_ACTIVE = 96 + len(FEATURES)  # not zero: fifteen checkers a side give at most four each, and the rest
 _BAR = 25
-
-# What a feature is divided by, so that all inputs are of about the same size and one rate suits them all.
-_SIZES = {
-    "hit pips": 2.0,
-    "their hit pips": 2.0,
-    "hit chance x own home points": 6.0,
-    "their hit chance x their home points": 6.0,
-    "race checkers lead": 15.0,
-    "home points": 6.0,
-    "home points squared": 36.0,
-    "outfield points": 5.0,
-    "blots at home": 3.0,
-    "blots outside": 3.0,
-    "blots far back": 3.0,
-    "checkers on the bar": 3.0,
-    "bar x closed points": 12.0,
-    "checkers far back": 6.0,
-    "longest prime": 6.0,
-    "trapped by primes": 12.0,
-    "wall ahead": 36.0,
-    "wall x checkers far back": 18.0,
-    "stacked checkers": 6.0,
-    "deep checkers": 6.0,
-    "builders": 6.0,
-}
-_SCALES = np.array([1.0 / _SIZES.get(name, 1.0) for name in (*SHARED, *SIDE, *SIDE)], np.float32)
 
 # tanh(x) for |x| < 7.9 as x * P(x * x) / Q(x * x), right to 4e-7 (the coefficients of Eigen's tanh). Unlike exp, which
 # would be called once per unit, this compiles to vector instructions.
@@ -135,9 +109,9 @@ def write_inputs(state, me, indices, values, features, checkers):
         indices[count], values[count] = 200, 1.0
         count += 1
     write_features(state, features, checkers)
-    for i in range(len(_SCALES)):
+    for i in range(len(SCALES)):
         if features[i] != 0.0:
-            indices[count], values[count] = _BOARD + i, features[i] * _SCALES[i]
+            indices[count], values[count] = _BOARD + i, features[i] * SCALES[i]
             count += 1
     return count
 

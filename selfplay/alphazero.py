@@ -18,7 +18,7 @@ class Searcher:
         from models.inference import make_evaluator
         from selfplay.search.endgame import Endgame
         from selfplay.train.actor import Trees
-        from selfplay.train.config import SearchConfig
+        from selfplay.train.config import resolve
 
         found = load_checkpoint(agent.checkpoint, game)
         self.game, self.agent, self.network = game, agent, found.network
@@ -29,11 +29,11 @@ class Searcher:
             evaluator,
             1,
             max(agent.simulations, 1),
-            gumbel=agent.kind == "gumbel",
+            gumbel=agent.kind == "gumbel" or (agent.kind == "auto" and bool(game.has_chance)),
             offset=float(self.network.offset),
             scale=float(self.network.scale),
             leaves_per_tree=agent.leaves,
-            search=SearchConfig(foresight=agent.foresight if agent.simulations else 0),
+            search=resolve(game).search.model_copy(update={"foresight": agent.foresight if agent.simulations else 0}),
         )
         self.endgame = Endgame(game, agent.endgame if agent.simulations else 0)
         self.seed, self.stopped = 0, False
@@ -117,7 +117,7 @@ class AlphaZeroAgent(SearchAgent):
     checkpoint: str = ""  # a run, a checkpoint's folder or the name of a shipped one; by default the game's
     simulations: int = 64
     seconds: float = 0.0
-    kind: str = "puct"
+    kind: str = "auto"  # puct or gumbel; auto: gumbel where there is chance, whose values differ by little
     foresight: int = 400  # positions searched exactly before the network is asked; 0: none
     endgame: int = 0  # positions of an exact search to the game's end before that of the network; 0: none
     leaves: int = 1  # several leaves per batch, with virtual loss: faster on a GPU, a little weaker
@@ -126,8 +126,8 @@ class AlphaZeroAgent(SearchAgent):
 
     def start(self, game: Game, seed: int) -> None:
         super().start(game, seed)
-        if self.kind not in ("puct", "gumbel"):
-            raise InputError(f"agent {self}: kind={self.kind!r} must be puct or gumbel")
+        if self.kind not in ("auto", "puct", "gumbel"):
+            raise InputError(f"agent {self}: kind={self.kind!r} must be auto, puct or gumbel")
         if min(self.simulations, self.foresight, self.endgame) < 0 or self.leaves < 1:
             raise InputError(f"agent {self}: simulations, foresight and endgame must be 0 or more and leaves 1 or more")
         if not self.checkpoint:

@@ -25,17 +25,28 @@ class Fake:
         return np.zeros((len(planes), self.game.num_actions), np.float32), values
 
 
-def searched(game, state, simulations=64, kind="puct", noise=False, count=1, leaves=1):
+class Weighted(Fake):
+    """A value that depends on the observation."""
+
+    def __call__(self, planes):
+        logits, values = super().__call__(planes)
+        flat = planes.reshape(len(planes), -1)
+        values[:, 0] = np.tanh(flat @ np.cos(np.arange(flat.shape[1]))).astype(np.float32) / 3
+        values[:, 1:] = -values[:, :1]
+        return logits, values
+
+
+def searched(game, state, simulations=64, kind="puct", noise=False, count=1, leaves=1, fake=Fake, **search):
     trees = Trees(
         game,
-        Fake(game),
+        fake(game),
         count,
         simulations,
         gumbel=kind == "gumbel",
         offset=0.5 * (game.min_utility + game.max_utility),
         scale=0.5 * (game.max_utility - game.min_utility),
         leaves_per_tree=leaves,
-        search=SearchConfig(),
+        search=SearchConfig(**search),
     )
     for slot in range(count):
         trees.trees[slot].rng = (slot + 1, 77)
@@ -127,3 +138,72 @@ def test_chance_and_three_players(spec):
     action, policy = move_of(game, trees)
     assert action in legal_actions(game, state) and abs(policy.sum() - 1) < 1e-5
     assert np.isfinite(trees.edges.value).all() and root(trees)[0].visits == 60
+
+
+def rolled(game, *outcomes):
+    """The start, after these rolls and the first legal move of each part of a turn between them."""
+    state = game.new()[0].copy()
+    for outcome in outcomes:
+        while game.player(state) != CHANCE:
+            game.play(state, legal_actions(game, state)[0])
+        game.play(state, outcome)
+    return state
+
+
+def value_before_chance(game, state, action):
+    """What `Weighted` says of the position that the action leaves to chance, for the one who acted."""
+    after = state.copy()
+    game.play(after, action)
+    assert game.player(after) == CHANCE
+    planes = np.zeros((1, *game.observation_shape), np.float32)
+    game.observe(after, planes[0])
+    value = float(Weighted(game)(planes)[1][0, 0])
+    return value if game.chance_view(after) == game.player(state) else -value
+
+
+@pytest.mark.parametrize("kind", ["puct", "gumbel"])
+def test_a_search_that_stops_at_chance_takes_the_value_before_the_roll(kind):
+    game = make("backgammon")
+    state = rolled(game, 8, 9)
+    game.play(state, legal_actions(game, state)[0])  # one die is left
+    _, edges = root(searched(game, state, 40, kind, fake=Weighted, beyond_chance=False))
+    assert all(edges.visits)
+    for edge in edges:
+        assert edge.value == pytest.approx(value_before_chance(game, state, edge.action), abs=1e-6)
+
+
+def test_a_move_of_several_parts_is_worth_its_best_end():
+    game = make("backgammon")
+    state = rolled(game, 8, 9)
+    trees = searched(game, state, 400, fake=Weighted, beyond_chance=False)
+    _, edges = root(trees)
+    for edge in edges:
+        middle = state.copy()
+        game.play(middle, edge.action)
+        ends = [value_before_chance(game, middle, action) for action in legal_actions(game, middle)]
+        below = trees.nodes[0, edge.child]
+        tried = trees.edges[0, below.first : below.first + below.count].visits > 0
+        assert edge.value == pytest.approx(max(np.array(ends)[tried]), abs=1e-6)
+
+
+def test_siblings_are_compared_on_the_same_rolls_and_rolls_are_spread():
+    game = make("backgammon")
+    state = rolled(game, 8, 9)
+    game.play(state, legal_actions(game, state)[0])
+    trees = searched(game, state, 2 * len(legal_actions(game, state)), fake=Weighted, c_init=1e4)
+    _, edges = root(trees)
+    first = []
+    for edge in edges:
+        below = trees.nodes[0, edge.child]
+        rolls = trees.edges[0, below.first : below.first + below.count]
+        if edge.visits >= 2:  # the value before the roll, and a roll
+            first.append(frozenset(rolls.action[rolls.visits > 0].tolist()))
+    assert len(first) > 1 and len(set(first)) == 1
+    game = make("pig")
+    state = rolled(game)
+    trees = searched(game, state, 200, fake=Weighted)
+    _, edges = root(trees)
+    below = trees.nodes[0, edges.child[edges.action == 0][0]]  # a roll
+    faces = trees.edges[0, below.first : below.first + below.count]
+    assert below.player == CHANCE and below.visits > 30
+    assert np.abs(faces.visits - below.visits / 6).max() <= 2

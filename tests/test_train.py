@@ -198,3 +198,33 @@ def test_runs_are_locked_versioned_and_atomic(tmp_path):
         Run.open(run.path)
     with pytest.raises(InputError, match="can't be written"):
         write_atomic(Path("/proc/nothing/here"), b"")
+
+
+def test_every_second_sample_may_show_the_position_before_chance():
+    game = make("pig")
+    samples = np.zeros(2, moves.sample_dtype(game)).view(np.recarray)
+    game.start(samples[0].state)
+    samples.state[1] = samples.state[0]
+    samples.action, samples.after = 0, 1  # a roll
+    samples.count, samples.actions[:, 0], samples.policy[:, 0] = 1, 1, 1.0
+    samples.values[:] = [0.5, -0.5]
+    planes = np.zeros((2, *game.observation_shape), np.float32)
+    policies, values = np.zeros((2, game.num_actions), np.float32), np.zeros((2, 2), np.float32)
+    none = np.zeros(2, np.int64)
+    moves.observe_samples(
+        game, samples, np.arange(2), none, np.array([0, 1]), planes, policies, values, moves.permutations_of(game)
+    )
+    assert planes[0, -1] == 0 and planes[1, -1] == 1  # rolling
+    assert policies[0, 1] == 1 and not policies[1].any() and np.allclose(values, [0.5, -0.5])
+
+
+def test_lambda_returns():
+    game = make("backgammon")
+    samples = np.zeros(3, moves.sample_dtype(game)).view(np.recarray)
+    samples.player = [0, 1, 1]
+    samples.search_value = [0.9, 0.1, 0.3]
+    samples.values[:] = [[-1 / 3, 1 / 3], [1 / 3, -1 / 3], [1 / 3, -1 / 3]]
+    moves.soften_results(game, samples, 0.5)
+    last, middle = 1 / 3, 0.5 * 0.3 + 0.5 / 3
+    first = -(0.5 * 0.1 + 0.5 * middle)
+    assert np.allclose(samples.values[:, 0], [first, middle, last]) and np.allclose(samples.values.sum(1), 0)

@@ -12,6 +12,7 @@ from envs.compiled import njit
 from envs.game import CHANCE, Game
 
 NO_CHILD, TERMINAL_CHILD = -1, -2
+MOST_DRAWN = 32
 MOST_DEPTH = 256  # plies of the longest line
 SPARE = 4  # chance nodes in a row beyond it
 WAITING, BACKED_UP = 1, 0
@@ -54,6 +55,7 @@ def tree_dtype(game: Game, simulations: int) -> np.dtype:
         [
             ("root", game.state),
             ("rng", "u8", (2,)),
+            ("drawn", "f8", (MOST_DRAWN,)),  # by depth: the first random number of chance there, in this search
             ("num_nodes", "i8"),
             ("num_edges", "i8"),
             ("simulations", "i8"),  # done in this search
@@ -95,6 +97,7 @@ def options_dtype(game: Game, simulations: int) -> np.dtype:
             ("evaluations", "i8"),  # counters: rows given to the network,
             ("cached", "i8"),  # leaves that the cache knew, or that another leaf of the batch asked for,
             ("decided", "i8"),  # simulations that ended in a proven or finished position
+            ("beyond_chance", "i8"),  # 0: the network's value before chance decides stands, where it has one
             ("foresight", "i8"),  # positions that may be looked at before the network is asked; 0: none
             ("looked", "i8"),  # counter: positions looked at
             ("ahead", game.state, (MOST_AHEAD + 1,)),

@@ -30,11 +30,14 @@ from selfplay.search.network_tree import (
     TERMINAL_CHILD,
     WAITING,
     has_value_proofs,
+    is_known,
     is_lost,
     make_chance_node,
     make_node,
     scaled,
 )
+
+GOLDEN = 0.6180339887498949  # its multiples are spread evenly over the unit interval
 
 # --- selection ---------------------------------------------------------------------------------------
 
@@ -88,9 +91,18 @@ def puct_edge(game, options, tree, node, edges, is_root):
 
 
 @njit
-def sampled_edge(tree, node, edges):
-    """A chance outcome by its probability."""
-    rest = uniform(tree.rng)
+def sampled_edge(options, tree, node, edges, depth):
+    """A chance outcome by its probability.
+
+    In one search the n-th visits of all chance nodes at a depth draw the same number, so that moves are compared on the
+    same dice; and the numbers of a node's visits are spread evenly (a golden ratio sequence from a random start).
+    """
+    visits = np.int64(node.visits)
+    if options.leaves_per_tree > 1:
+        for k in range(node.first, node.first + node.count):
+            visits += edges[k].flying
+    rest = tree.drawn[depth % len(tree.drawn)] + GOLDEN * visits
+    rest -= math.floor(rest)
     for k in range(node.first, node.first + node.count - 1):
         rest -= edges[k].prior
         if rest < 0:
@@ -115,7 +127,7 @@ def descend(game, options, tree, nodes, edges, leaf):
     while True:
         node = nodes[index]
         if node.player == CHANCE:
-            chosen = sampled_edge(tree, node, edges)
+            chosen = sampled_edge(options, tree, node, edges, depth)
         elif options.gumbel == 1:
             if depth == 0:
                 chosen = halving_edge(game, options, tree, node, edges)
@@ -139,6 +151,9 @@ def descend(game, options, tree, nodes, edges, leaf):
             player = game.player(state)
             if player == TERMINAL:
                 edge.child = TERMINAL_CHILD
+            elif player == CHANCE and options.beyond_chance == 0 and game.chance_view(state) >= 0:
+                leaf.player, leaf.depth = -1 - game.chance_view(state), depth
+                return WAITING
             elif player == CHANCE:
                 edge.child = make_chance_node(game, tree, nodes, edges, state)
                 if edge.child == NO_CHILD or depth >= len(leaf.path_node) - SPARE:  # no room: one outcome, not kept
@@ -151,6 +166,10 @@ def descend(game, options, tree, nodes, edges, leaf):
                         leaf.depth = depth
                         return BACKED_UP
                     leaf.player, leaf.depth = -1 - player, depth  # evaluated, but makes no node
+                    return WAITING
+                viewer = np.int64(game.chance_view(state))
+                if viewer >= 0:  # the first visit asks for the value before chance decides
+                    leaf.player, leaf.depth = -1 - viewer, depth
                     return WAITING
             else:
                 leaf.player, leaf.depth = player, depth
@@ -203,13 +222,25 @@ def node_is_proven(game, node, edges):
 
 
 @njit
-def finish(game, tree, nodes, edges, leaf, virtual):
+def best_value(node, edges):
+    """The best value of a move that was tried."""
+    best = -np.inf
+    for k in range(node.first, node.first + node.count):
+        if is_known(edges[k]):
+            best = max(best, np.float64(edges[k].value))
+    return best
+
+
+@njit
+def finish(game, options, tree, nodes, edges, leaf, virtual):
     """Adds the leaf's values to all edges of its path, and proofs as far as they go."""
     if game.num_players == 1:
         tree.low = min(tree.low, leaf.values[0])
         tree.high = max(tree.high, leaf.values[0])
     proofs = has_value_proofs(game)
     proving = proofs
+    # Parts of one move with nothing random among them: the whole is worth what its best end is.
+    greedy = game.compound_moves and game.has_chance and options.beyond_chance == 0
     for level in range(leaf.depth - 1, -1, -1):
         node = nodes[leaf.path_node[level]]
         edge = edges[leaf.path_edge[level]]
@@ -218,7 +249,9 @@ def finish(game, tree, nodes, edges, leaf, virtual):
         node.visits += 1
         if virtual:
             edge.flying -= 1
-        if edge.proof == 0:
+        if edge.proof == 0 and greedy and level + 1 < leaf.depth:
+            edge.value = best_value(nodes[leaf.path_node[level + 1]], edges)
+        elif edge.proof == 0:
             edge.value += (leaf.values[mover] - edge.value) / edge.visits
         if proving:
             proving = False
@@ -266,6 +299,9 @@ def begin(game, options, tree, nodes, edges):
     tree.simulations = 0
     tree.limit = tree.planned
     tree.noise = tree.planned_noise
+    if game.has_chance:
+        for i in range(len(tree.drawn)):
+            tree.drawn[i] = uniform(tree.rng)
     simulations, noise = tree.limit, tree.noise
     node = nodes[0]
     count = node.count
@@ -339,7 +375,7 @@ def answer(game, options, tree, nodes, edges, leaf, logits, values, virtual):
         if edge.child == NO_CHILD:
             value = leaf.values[player]
             edge.child = make_node(game, tree, nodes, edges, leaf, player, logits, value)
-    finish(game, tree, nodes, edges, leaf, virtual)
+    finish(game, options, tree, nodes, edges, leaf, virtual)
 
 
 @njit
@@ -387,12 +423,12 @@ def collect(game, options, trees, nodes, edges, leaves, num_leaves, planes, word
                 break
             elif descend(game, options, tree, nodes[slot], edges[slot], leaf) == BACKED_UP:
                 options.decided += 1
-                finish(game, tree, nodes[slot], edges[slot], leaf, False)
+                finish(game, options, tree, nodes[slot], edges[slot], leaf, False)
                 continue
             if foresee(game, options, leaf) and leaf.depth > 0:
                 options.decided += 1
                 settle(game, nodes[slot], edges[slot], leaf)
-                finish(game, tree, nodes[slot], edges[slot], leaf, False)
+                finish(game, options, tree, nodes[slot], edges[slot], leaf, False)
                 continue
             row_planes = planes[rows]
             words[rows, :] = 0

@@ -76,7 +76,17 @@ class Trees:
         options = self.options
         options.gumbel, options.middle, options.half = int(gumbel), offset, scale
         options.leaves_per_tree, options.gumbel_scale = leaves_per_tree, 1.0
-        for name in ("c_init", "c_base", "fpu", "c_visit", "c_scale", "forced", "dirichlet_part", "foresight"):
+        for name in (
+            "c_init",
+            "c_base",
+            "fpu",
+            "c_visit",
+            "c_scale",
+            "forced",
+            "dirichlet_part",
+            "foresight",
+            "beyond_chance",
+        ):
             setattr(options, name, getattr(search, name))
         options.dirichlet_alpha = search.dirichlet
         halving.fill_schedule(options, simulations)
@@ -288,6 +298,8 @@ class Actor:
             state = t.slots[slot][0].root
             moves.write_result(game, t.options, state, samples)
             utilities = [float(game.utility(state, p)) for p in range(game.num_players)]
+        if self.config.actor.decay < 1.0 and network_tree.has_value_proofs(game):
+            moves.soften_results(game, samples, self.config.actor.decay)
         resigned = int(self.resigned[slot])
         gave_up = resigned >= 0 and self.plays_on[slot] >= self.config.actor.resign_check
         wrong = resigned >= 0 and not gave_up and utilities[resigned] >= 0.5 * (game.min_utility + game.max_utility)

@@ -40,6 +40,10 @@ class SearchConfig(_Part):
         default=10.0, gt=0, description="Total concentration of the noise at a PUCT root. KataGo: 10.83."
     )
     dirichlet_part: float = Field(default=0.25, ge=0, le=1, description="Its share of the prior. AlphaZero: 0.25.")
+    beyond_chance: bool = Field(
+        default=True,
+        description="Look at what follows a roll; no: the network's value before the roll stands. TD-Gammon: no.",
+    )
     foresight: int = Field(
         default=400, ge=0, description="Positions searched exactly before a leaf is evaluated; 0: none, as AlphaZero."
     )
@@ -76,6 +80,9 @@ class ActorConfig(_Part):
         ge=0,
         le=1,
         description="Share of games that are played on once search.endgame knows their result.",
+    )
+    decay: float = Field(
+        default=1.0, ge=0, le=1, description="lambda of the value targets; 1: only results. TD-Gammon: 0.7."
     )
     cache_megabytes: float = Field(default=32.0, gt=0, description="For the network's answers; empty after each round.")
 

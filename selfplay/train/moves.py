@@ -8,7 +8,7 @@ from envs.compiled import njit
 from envs.game import CHANCE, TERMINAL, Game
 from envs.rng import below, uniform
 from selfplay.search.network_root import chosen_edge, root_value, target_policy
-from selfplay.search.network_tree import clear
+from selfplay.search.network_tree import clear, has_value_proofs
 from selfplay.search.puct import plan
 from selfplay.search.tree_reuse import keep_subtree
 
@@ -32,6 +32,8 @@ def sample_dtype(game: Game) -> np.dtype:
             ("network_value", "f4"),
             ("surprise", "f4"),  # KL divergence of the target from the prior
             ("action", "i4"),
+            ("after", "i4"),  # 1: the action left the position to chance, and a network can be asked for that one
+            ("after_value", "f4"),  # what the search thought of it, for the player from whose view it is
             ("values", "f4", (game.num_players,)),  # the result, written when the game is over
         ],
         align=True,
@@ -117,8 +119,13 @@ def make_move(game, options, tree, nodes, edges, sample, policy, temperature, re
     edge = edges[node.first + chosen]
     sample.action = edge.action
     child = np.int64(edge.child)
+    mover = np.int64(node.player)
+    value = edge.value if edge.visits > 0 or edge.proof == 1 else node.value
     game.play(tree.root, edge.action)
     player = game.player(tree.root)
+    sample.after, sample.after_value = 0, 0.0
+    if player == CHANCE and has_value_proofs(game) and game.chance_view(tree.root) >= 0:
+        sample.after, sample.after_value = 1, value if game.chance_view(tree.root) == mover else -value
     while player == CHANCE:
         outcome = game.random_outcome(tree.root, tree.choices, tree.probabilities, tree.rng)
         game.play(tree.root, outcome)
@@ -159,6 +166,19 @@ def write_result(game, options, state, samples):
 
 
 @njit
+def soften_results(game, samples, decay):
+    """Results become lambda-returns: each target is lambda times that of the next position and the rest what the search
+    thought of that one. Only where one value tells all (`has_value_proofs`)."""
+    for i in range(len(samples) - 2, -1, -1):
+        later = samples[i + 1]
+        same = later.player == samples[i].player
+        value = (1.0 - decay) * later.search_value + decay * later.values[0]
+        samples[i].values[0] = value if same else -value
+        if game.num_players == 2:
+            samples[i].values[1] = -samples[i].values[0]
+
+
+@njit
 def random_plies(rng, share, most):
     """How many random moves a new game begins with."""
     if most == 0 or uniform(rng) >= share:
@@ -167,8 +187,9 @@ def random_plies(rng, share, most):
 
 
 @njit
-def observe_samples(game, samples, chosen, symmetries, planes, policies, values, permutations):
-    """The batch of a training step: observations, dense policies and results, each under its symmetry."""
+def observe_samples(game, samples, chosen, symmetries, after, planes, policies, values, permutations):
+    """The batch of a training step: observations, dense policies and results, each under its symmetry. Where `after` is
+    1, the position is the one that the sample's action left to chance, which has no policy."""
     planes[:] = 0.0
     policies[:] = 0.0
     scratch = samples[:1].copy()
@@ -176,13 +197,17 @@ def observe_samples(game, samples, chosen, symmetries, planes, policies, values,
         sample = samples[chosen[i]]
         scratch[0].state = sample.state
         state = scratch[0].state
+        turned = 0
+        if after[i] == 1:
+            game.play(state, sample.action)
+            turned = game.chance_view(state) - sample.player
         if symmetries[i] > 0:
             game.transform(state, symmetries[i])
         game.observe(state, planes[i])
-        for k in range(sample.count):
+        for k in range(0 if after[i] == 1 else sample.count):
             policies[i, permutations[symmetries[i], sample.actions[k]]] += sample.policy[k]
         for k in range(game.num_players):
-            values[i, k] = sample.values[k]
+            values[i, k] = sample.values[(turned + k) % game.num_players]
 
 
 def permutations_of(game: Game) -> np.ndarray:

@@ -106,13 +106,22 @@ class Replay:
         policies = np.zeros((count, game.num_actions), np.float32)
         values = np.zeros((count, game.num_players), np.float32)
         chosen = np.arange(count)
-        moves.observe_samples(game, rows, chosen, symmetries, planes, policies, values, self.permutations)
-        share = np.where(rows.proof == 1, 1.0, self.config.search_value)  # a proven value needs no other
+        after = np.zeros(count, np.int64)
+        if rng is not None and game.has_chance:  # every second time a network learns the value before chance decides
+            after[:] = (rows.after == 1) & (rng.random(count) < 0.5)
+        moves.observe_samples(game, rows, chosen, symmetries, after, planes, policies, values, self.permutations)
+        known = np.where(after == 1, rows.after_value, rows.search_value)
+        share = np.where((rows.proof == 1) & (after == 0), 1.0, self.config.search_value)  # proven: needs no other
         if game.num_players == 1 or (game.num_players == 2 and game.zero_sum):
-            values[:, 0] = (1 - share) * values[:, 0] + share * rows.search_value
+            values[:, 0] = (1 - share) * values[:, 0] + share * known
             if game.num_players == 2:
                 values[:, 1] = -values[:, 0]
-        return {"planes": planes, "policies": policies, "values": values, "full": rows.full.astype(np.float32)}
+        return {
+            "planes": planes,
+            "policies": policies,
+            "values": values,
+            "full": (rows.full * (1 - after)).astype(np.float32),
+        }
 
 
 def _distinct(rng: np.random.Generator, size: int, count: int) -> np.ndarray:
