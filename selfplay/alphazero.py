@@ -22,7 +22,7 @@ class Searcher:
 
         found = load_checkpoint(agent.checkpoint, game)
         self.game, self.agent, self.network = game, agent, found.network
-        rows = agent.leaves + 1
+        rows, settings = agent.leaves + 1, resolve(game).search
         evaluator = make_evaluator(self.network, game, agent.device, agent.backend, threads=1, max_batch=rows)
         self.trees = Trees(
             game,
@@ -33,9 +33,10 @@ class Searcher:
             offset=float(self.network.offset),
             scale=float(self.network.scale),
             leaves_per_tree=agent.leaves,
-            search=resolve(game).search.model_copy(update={"foresight": agent.foresight if agent.simulations else 0}),
+            search=settings.model_copy(update={"foresight": agent.foresight if agent.simulations else 0}),
         )
-        self.endgame = Endgame(game, agent.endgame if agent.simulations else 0)
+        nodes = settings.endgame if agent.endgame < 0 else agent.endgame
+        self.endgame = Endgame(game, nodes if agent.simulations else 0)
         self.seed, self.stopped = 0, False
 
     def reset(self) -> None:
@@ -119,7 +120,9 @@ class AlphaZeroAgent(SearchAgent):
     seconds: float = 0.0
     kind: str = "auto"  # puct or gumbel; auto: gumbel where there is chance, whose values differ by little
     foresight: int = 400  # positions searched exactly before the network is asked; 0: none
-    endgame: int = 0  # positions of an exact search to the game's end before that of the network; 0: none
+    endgame: int = (
+        -1
+    )  # positions of an exact search to the game's end before the network's; 0: none, -1: as in training
     leaves: int = 1  # several leaves per batch, with virtual loss: faster on a GPU, a little weaker
     device: str = "auto"
     backend: str = "auto"
@@ -128,8 +131,10 @@ class AlphaZeroAgent(SearchAgent):
         super().start(game, seed)
         if self.kind not in ("auto", "puct", "gumbel"):
             raise InputError(f"agent {self}: kind={self.kind!r} must be auto, puct or gumbel")
-        if min(self.simulations, self.foresight, self.endgame) < 0 or self.leaves < 1:
-            raise InputError(f"agent {self}: simulations, foresight and endgame must be 0 or more and leaves 1 or more")
+        if min(self.simulations, self.foresight, self.endgame + 1) < 0 or self.leaves < 1:
+            raise InputError(
+                f"agent {self}: simulations and foresight must be 0 or more, endgame -1 or more, leaves 1 or more"
+            )
         if not self.checkpoint:
             from envs.registry import spec_of
 
