@@ -100,6 +100,10 @@ class Game(Compiled):
         without knowing the outcome; -1 where it does not describe such positions."""
         return -1
 
+    def earned(self, state: State) -> float:
+        """One player: the part of the utility that is safe by now, such as points scored; networks learn the rest."""
+        return 0.0
+
     def features(self, state: State, out: Any) -> int:
         """Writes the linear evaluation's input, from the mover's side; returns `num_features`."""
         return 0

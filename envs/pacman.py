@@ -271,6 +271,9 @@ class Pacman(Game):
                 planes[6, row, column] = max(planes[6, row, column], state.fear[ghost] / FEAR)
         planes[7] = 1.0 - state.steps / self.max_steps
 
+    def earned(self, state: State) -> float:
+        return np.float64(state.score)
+
     def nearest(self, state: State, board: Any) -> Any:
         """The steps from Pacman to the nearest bit; FAR if there is none that can be reached."""
         best: Any = maps.FAR

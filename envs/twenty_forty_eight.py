@@ -349,6 +349,9 @@ class TwentyFortyEight(Game):
                 planes[exponent, row, column] = 1.0
                 planes[LARGEST + 1, row, column] = state.spawns
 
+    def earned(self, state: State) -> float:
+        return np.float64(state.score)
+
     def chance_view(self, state: State) -> int:
         return 0
 

@@ -122,6 +122,7 @@ class Network(nn.Module):
         self.mirrored = self.num_players == 2 and bool(game.zero_sum)  # one value tells the other
         self.wdl = _is_wdl(game, config)
         self.bounded = config.value_scale == 0
+        self.to_go = self.num_players == 1 and not self.bounded  # what will still be earned (`Game.earned`)
         self.offset, self.scale = _units(game, config, self.mirrored)
         outputs = 3 if self.wdl else 1 if self.mirrored else self.num_players
 

@@ -32,6 +32,7 @@ class Searcher:
             gumbel=agent.kind == "gumbel" or (agent.kind == "auto" and bool(game.has_chance)),
             offset=float(self.network.offset),
             scale=float(self.network.scale),
+            to_go=self.network.to_go,
             leaves_per_tree=agent.leaves,
             search=settings.model_copy(update={"foresight": agent.foresight if agent.simulations else 0}),
         )

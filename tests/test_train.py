@@ -212,7 +212,16 @@ def test_every_second_sample_may_show_the_position_before_chance():
     policies, values = np.zeros((2, game.num_actions), np.float32), np.zeros((2, 2), np.float32)
     none = np.zeros(2, np.int64)
     moves.observe_samples(
-        game, samples, np.arange(2), none, np.array([0, 1]), planes, policies, values, moves.permutations_of(game)
+        game,
+        samples,
+        np.arange(2),
+        none,
+        np.array([0, 1]),
+        planes,
+        policies,
+        values,
+        np.zeros(2),
+        moves.permutations_of(game),
     )
     assert planes[0, -1] == 0 and planes[1, -1] == 1  # rolling
     assert policies[0, 1] == 1 and not policies[1].any() and np.allclose(values, [0.5, -0.5])

@@ -93,6 +93,7 @@ def options_dtype(game: Game, simulations: int) -> np.dtype:
             ("gumbel_scale", "f8"),  # 1 for self-play, 0 for play without randomness
             ("middle", "f8"),  # utilities to the network's units: (utility - middle) / half
             ("half", "f8"),
+            ("to_go", "i8"),  # 1: the network values what will still be earned
             ("leaves_per_tree", "i8"),
             ("evaluations", "i8"),  # counters: rows given to the network,
             ("cached", "i8"),  # leaves that the cache knew, or that another leaf of the batch asked for,

@@ -365,6 +365,8 @@ def answer(game, options, tree, nodes, edges, leaf, logits, values, virtual):
     player = leaf.player if leaf.player >= 0 else -1 - leaf.player
     for k in range(game.num_players):
         leaf.values[(player + k) % game.num_players] = values[k]
+    if options.to_go == 1:
+        leaf.values[0] += game.earned(leaf.state) / options.half
     if leaf.depth == 0:
         make_node(game, tree, nodes, edges, leaf, player, logits, leaf.values[player])
         node_is_proven(game, nodes[0], edges)

@@ -60,6 +60,7 @@ class Trees:
         gumbel: bool,
         offset: float,
         scale: float,
+        to_go: bool = False,
         leaves_per_tree: int = 1,
         room: int = 0,
         cache_megabytes: float = 32.0,
@@ -75,6 +76,7 @@ class Trees:
         self.options: Any = np.zeros(1, network_tree.options_dtype(game, simulations)).view(np.recarray)[0]
         options = self.options
         options.gumbel, options.middle, options.half = int(gumbel), offset, scale
+        options.to_go = int(to_go)
         options.leaves_per_tree, options.gumbel_scale = leaves_per_tree, 1.0
         for name in (
             "c_init",
@@ -184,6 +186,7 @@ class Actor:
             gumbel=search.kind == "gumbel",
             offset=float(network.offset),
             scale=float(network.scale),
+            to_go=network.to_go,
             cache_megabytes=settings.cache_megabytes,
             search=search,
         )

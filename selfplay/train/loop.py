@@ -117,7 +117,9 @@ class Training:
         device = _device(config.device)
         torch.set_num_threads(max(1, config.workers or _cores()))
         self.learner = Learner(self.game, config, device)
-        self.replay = Replay(run.path / "games", self.game, config.learner)
+        network = self.learner.network
+        scale = float(network.scale) if network.to_go else 0.0
+        self.replay = Replay(run.path / "games", self.game, config.learner, scale)
         self.lessons = lessons_for(run.path, game_spec, self.game, config, self.learner.network)
         self.actors = make_actors(game_spec, self.game, config, self.interrupted.stop)
         self.rounds = self.games = 0

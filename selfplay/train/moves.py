@@ -187,9 +187,9 @@ def random_plies(rng, share, most):
 
 
 @njit
-def observe_samples(game, samples, chosen, symmetries, after, planes, policies, values, permutations):
+def observe_samples(game, samples, chosen, symmetries, after, planes, policies, values, earned, permutations):
     """The batch of a training step: observations, dense policies and results, each under its symmetry. Where `after` is
-    1, the position is the one that the sample's action left to chance, which has no policy."""
+    1, the position is the one that the sample's action left to chance, which has no policy. `earned` is the game's."""
     planes[:] = 0.0
     policies[:] = 0.0
     scratch = samples[:1].copy()
@@ -204,6 +204,7 @@ def observe_samples(game, samples, chosen, symmetries, after, planes, policies, 
         if symmetries[i] > 0:
             game.transform(state, symmetries[i])
         game.observe(state, planes[i])
+        earned[i] = game.earned(state)
         for k in range(0 if after[i] == 1 else sample.count):
             policies[i, permutations[symmetries[i], sample.actions[k]]] += sample.policy[k]
         for k in range(game.num_players):

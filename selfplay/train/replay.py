@@ -21,8 +21,9 @@ from selfplay.train.runs import write_atomic
 class Replay:
     """Samples by number, oldest first; sampling is uniform over the window."""
 
-    def __init__(self, folder: Path, game: Game, config: LearnerConfig):
+    def __init__(self, folder: Path, game: Game, config: LearnerConfig, scale: float = 0.0):
         self.folder, self.game, self.config = folder, game, config
+        self.scale = scale  # of a network that values what will still be earned, in points; 0: it values the utility
         self.dtype = moves.sample_dtype(game)
         self.chunks: list[Any] = []
         self.first_chunk = 0
@@ -109,13 +110,18 @@ class Replay:
         after = np.zeros(count, np.int64)
         if rng is not None and game.has_chance:  # every second time a network learns the value before chance decides
             after[:] = (rows.after == 1) & (rng.random(count) < 0.5)
-        moves.observe_samples(game, rows, chosen, symmetries, after, planes, policies, values, self.permutations)
+        earned = np.zeros(count)
+        moves.observe_samples(
+            game, rows, chosen, symmetries, after, planes, policies, values, earned, self.permutations
+        )
         known = np.where(after == 1, rows.after_value, rows.search_value)
         share = np.where((rows.proof == 1) & (after == 0), 1.0, self.config.search_value)  # proven: needs no other
         if game.num_players == 1 or (game.num_players == 2 and game.zero_sum):
             values[:, 0] = (1 - share) * values[:, 0] + share * known
             if game.num_players == 2:
                 values[:, 1] = -values[:, 0]
+        if self.scale:
+            values[:, 0] -= earned / self.scale
         return {
             "planes": planes,
             "policies": policies,
