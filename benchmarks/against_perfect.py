@@ -54,12 +54,12 @@ def wilson(wins: int, games: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def measure(game: Game, spec: str, games: int, plies: int, seed: int) -> dict[str, Any]:
+def measure(game: Game, spec: str, games: int, plies: int, seed: int, megabytes: float | None = None) -> dict[str, Any]:
     """Wins, draws and losses of the agent, with how many of the games were different."""
     if games < 1 or plies < 0 or plies % 2:
         raise InputError(f"games={games} must be at least 1, and plies={plies} even, so that the agent is to move")
     started = time.perf_counter()
-    agent, solver = make_agent(spec, game, seed), solver_for(game)
+    agent, solver = make_agent(spec, game, seed), solver_for(game, megabytes=megabytes)
     rng = generator(seed)
     starts = won_starts(game, solver, plies)
     if not starts:
@@ -96,9 +96,10 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--plies", type=int, default=2, help="random plies at the start, even")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--megabytes", type=float, help="the solver's table; a large one is several times as fast")
     given = parser.parse_args()
     try:
-        report = measure(make(given.game), given.agent, given.games, given.plies, given.seed)
+        report = measure(make(given.game), given.agent, given.games, given.plies, given.seed, given.megabytes)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)

@@ -212,6 +212,10 @@ class _Checker:
         self.test("key", other == position, f"two different positions share the key {view.key}")
         known = self.by_position.setdefault(position, view.key)
         self.test("key", known == view.key, f"equal positions have keys {known} and {view.key}")
+        if view.player == CHANCE:
+            viewer = int(game.chance_view(state))
+            self.test("observe", -1 <= viewer < game.num_players, f"chance_view() is {viewer}, no player's number")
+            self.test("observe", bool(np.isfinite(view.planes).all()), "the observation before chance is not finite")
         if view.player < 0:
             return
         self.test("observe", bool(np.isfinite(view.planes).all()), "the observation is not finite")

@@ -16,6 +16,9 @@ def look(game, state, out, probabilities, planes, numbers, utilities):
             utilities[p] = game.utility(state, p)
     elif player == CHANCE:
         count = game.outcomes(state, out, probabilities)
+        planes[:] = np.float32(0.0)
+        if game.chance_view(state) >= 0:
+            game.observe(state, planes)
     else:
         count = game.actions(state, out)
         planes[:] = np.float32(0.0)
