@@ -130,6 +130,12 @@ def _unpacked(layout: Layout, arrays: dict[str, np.ndarray], phases: int, what: 
     if not layout.entries:
         return np.zeros((phases, 0), np.float32)
     weights = arrays["weights"].astype(np.float32)
+    if "present" in arrays:
+        columns = int(np.bitwise_count(arrays["nonzero"]).sum())
+        present = np.unpackbits(arrays["present"], count=phases * columns).astype(bool).reshape(phases, columns)
+        whole = np.zeros((phases, columns), np.float32)
+        whole[present] = weights
+        weights = whole
     if "scale" in arrays:
         weights *= arrays["scale"].astype(np.float32)[:, None]
     distinct = np.unique(layout.canonical) if layout.tied else None
@@ -176,7 +182,9 @@ def save_evaluation(
             weights = weights[:, kept]
             scale = np.maximum(np.abs(weights).max(axis=1, initial=0.0), 1e-9) / 32767
             arrays["scale"] = scale.astype(np.float32)
-            arrays["weights"] = np.rint(weights / arrays["scale"][:, None]).clip(-32767, 32767).astype(np.int16)
+            rounded = np.rint(weights / arrays["scale"][:, None]).clip(-32767, 32767).astype(np.int16)
+            arrays["present"] = np.packbits(rounded != 0)  # most contents are met in some phases only
+            arrays["weights"] = rounded[rounded != 0]
         else:
             arrays["weights"] = weights.astype(np.float32)
     if evaluation.num_weighted:
