@@ -8,8 +8,8 @@ from backgammon_referee import ends_by_the_rules, state_of
 from referees import look, result, step
 
 from envs.backgammon import Backgammon
-from envs.backgammon_features import FEATURES
-from envs.backgammon_views import DICE
+from envs.backgammon_features import FEATURES, SCALES
+from envs.backgammon_views import DICE, NAMED
 from envs.game import CHANCE, TERMINAL, legal_actions
 from envs.rng import below, generator
 from models.evaluation import make_evaluation
@@ -41,7 +41,7 @@ def test_both_sides_see_the_same():
 
 
 def test_observation():
-    planes, _ = views(GAME.parse_position(f"{START}:62"))
+    planes, named = views(GAME.parse_position(f"{START}:62"))
     ones = {24: 2, 13: 5, 8: 3, 6: 5}
     for side in range(2):
         for point in range(1, 25):
@@ -51,7 +51,8 @@ def test_observation():
             assert planes[at : at + 4] == [float(unit) for unit in units]
     assert planes[192:196] == [0, 0, 0, 0]
     assert planes[DICE : DICE + 6] == [0, 1, 0, 0, 0, 1] and planes[DICE + 6] == 0.5
-    assert planes[DICE + 7 :] == [1.0, 1.0]  # 167 pips each
+    assert planes[DICE + 7 : NAMED] == [1.0, 1.0]  # 167 pips each
+    assert np.allclose(planes[NAMED:], np.array(list(named.values())) * SCALES)
     planes, _ = views(state_of(GAME, (1,) * 3 + (0,) * 21 + (3,), (0,) * 24 + (1,), (3, 3)))
     assert planes[192:196] == [1.5, np.float32(9 / 15), 0.5, np.float32(14 / 15)]
     assert planes[DICE : DICE + 7] == [0, 0, 1, 0, 0, 0, 1]
