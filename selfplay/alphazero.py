@@ -18,11 +18,14 @@ class Searcher:
         from models.inference import make_evaluator
         from selfplay.search.endgame import Endgame
         from selfplay.train.actor import Trees
-        from selfplay.train.config import resolve
+        from selfplay.train.config import SearchConfig, resolve
 
         found = load_checkpoint(agent.checkpoint, game)
         self.game, self.agent, self.network = game, agent, found.network
-        rows, settings = agent.leaves + 1, resolve(game).search
+        own = found.meta.get("train", {}).get("search")  # as the network was trained to be searched
+        known = {name: value for name, value in (own or {}).items() if name in SearchConfig.model_fields}
+        settings = SearchConfig.model_validate(known) if own else resolve(game).search
+        rows = agent.leaves + 1
         evaluator = make_evaluator(self.network, game, agent.device, agent.backend, threads=1, max_batch=rows)
         self.trees = Trees(
             game,
