@@ -29,6 +29,7 @@ from models.evaluation import Evaluation
 from models.patterns import NO_SQUASH, TANH, Layout, Patterns
 
 FORMAT = 1
+_LEAST = 8  # of 32,767 parts of the largest weight: what is less does not ship
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "checkpoints"
 _JSON, _WEIGHTS = "evaluation.json", "weights.safetensors"
 _SQUASH = {"none": NO_SQUASH, "tanh": TANH}
@@ -183,6 +184,7 @@ def save_evaluation(
             scale = np.maximum(np.abs(weights).max(axis=1, initial=0.0), 1e-9) / 32767
             arrays["scale"] = scale.astype(np.float32)
             rounded = np.rint(weights / arrays["scale"][:, None]).clip(-32767, 32767).astype(np.int16)
+            rounded[np.abs(rounded) < _LEAST] = 0
             arrays["present"] = np.packbits(rounded != 0)  # most contents are met in some phases only
             arrays["weights"] = rounded[rounded != 0]
         else:
