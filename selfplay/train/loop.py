@@ -237,8 +237,7 @@ class Training:
                 "minutes": self.minutes,
                 "positions_per_second": figures["speed/positions_per_second"],
                 "evaluations_per_second": figures["speed/evaluations_per_second"],
-                "policy_loss": losses.get("loss/policy", float("nan")),
-                "value_loss": losses.get("loss/value", float("nan")),
+                **{f"{name}_loss": losses[f"loss/{name}"] for name in ("policy", "value") if losses},
                 "scores": self.evaluations.scores,
                 **self.evaluations.figures(),
             }
