@@ -23,7 +23,6 @@ from models.patterns import Layout, Patterns, room
 from selfplay.agents import make_agent
 from selfplay.cli import app
 from selfplay.play import advance, turn
-from selfplay.solvers import solver_for
 from selfplay.train.linear.layouts import LAYOUTS, make_layout
 from selfplay.train.linear.learners import make_learner
 from selfplay.train.linear.regression import newton
@@ -196,20 +195,6 @@ def test_after_passes_with_steps_of_their_own_a_longer_limit_does_not_lead_back_
         assert expected in learner.round(0.1)
 
 
-def test_ends_of_searched_games_are_labelled_exactly():
-    game = make("tic_tac_toe")
-    solver = solver_for(game)
-    for cells, all_exact in ((9, True), (2, False)):
-        learner = make_learner(game, settings(method="regression", search_endgame=cells))
-        states, target, _, _ = learner.players[0].play(generator(1), 30, 0.3, 2, 0.9, False, cells)
-        right = [target[i] == max(solver.values(states[i]).values()) for i in range(len(states))]
-        empty = [game.most_filled - int(game.filled(state)) for state in states]
-        assert all(ok for ok, left in zip(right, empty, strict=True) if left <= cells)
-        assert all(right) == all_exact
-    with pytest.raises(InputError, match="does not end by filling the board"):
-        make_learner(make("checkers"), settings(method="regression", patterns="windows", search_endgame=4))
-
-
 def test_what_does_not_fit_is_refused():
     with pytest.raises(InputError, match="two players without chance"):
         make_learner(make("backgammon"), settings(method="td"))
@@ -268,9 +253,12 @@ def test_small_files_keep_the_weights_to_sixteen_bits(tmp_path):
         save_evaluation(tmp_path / str(small), game, made, {"unit": {"name": "x", "value": 2.0}}, small=small)
         again = load_evaluation(tmp_path / str(small), game)
         step = np.abs(weights).max(axis=1, keepdims=True) / 32767
-        error = np.abs(again.weight_values - weights)
-        assert np.all(error <= (8 * step if small else 0.0))
-        assert np.all(error[np.abs(weights) > 8 * step.max()] <= 0.51 * step.max())
+        kept = again.weight_values != 0
+        assert np.all(
+            np.abs(again.weight_values - weights)[kept] <= np.broadcast_to(0.51 * step * small, kept.shape)[kept]
+        )
+        assert np.all((np.abs(weights) < 7.51 * step * small)[~kept] | (weights == 0)[~kept])
+        assert kept.sum() >= 0.99 * (weights != 0).sum()
         assert np.array_equal(again.feature_values, features) and again.cuts == made.cuts
         sizes.append((tmp_path / str(small) / "weights.safetensors").stat().st_size)
     assert sizes[1] < 0.5 * sizes[0]

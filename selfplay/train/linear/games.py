@@ -2,8 +2,7 @@
 
 Every position comes with its lambda-return: (1 - lambda) times what the search thought of it plus lambda times the
 return of the position after the move, down to the result of the game. lambda = 1 is the plain result. A return stops at
-an exploring move, since what comes after it says nothing about the position before, and at a position that the search
-has solved.
+an exploring move, since what comes after it says nothing about the position before.
 
 `leaf`: what is kept is the end of the search's best line instead of the position itself, seen by its own mover. That is
 the position whose estimate the search passed up, and a quiet one (TD-Leaf: Baxter, Tridgell and Weaver 2000).
@@ -25,6 +24,25 @@ MOST_GAME = 1024  # plies of one game that can be kept; longer games are dropped
 
 
 @njit
+def write_returns(game, room, length, decay, target, final):
+    """The returns and the result of a game that is over in room.state[0], from its end, for the positions' movers."""
+    state = room.state[0]
+    result = 0.0
+    for ply in range(length - 1, -1, -1):
+        player = room.player[ply]
+        if ply == length - 1:
+            later = game.utility(state, player) / game.max_utility
+        else:
+            later = result if room.player[ply + 1] == player else -result
+        if room.explored[ply]:
+            result = room.value[ply]
+        else:
+            result = (1.0 - decay) * room.value[ply] + decay * later
+        target[ply] = room.sign[ply] * result
+        final[ply] = room.sign[ply] * np.sign(game.utility(state, player))
+
+
+@njit
 def searched_games(
     game,
     evaluation,
@@ -42,12 +60,10 @@ def searched_games(
     openings,
     decay,
     leaf,
-    endgame,
     tallies,
 ):
     """Plays so many games; fills `kept` (states), `target` (for their movers, in parts of the largest utility), `final`
     (1 won, 0 drawn, -1 lost) and `owner` (number of the game), and returns how many positions those are.
-    With at most `endgame` empty cells the search goes to the end of the game, if it has the nodes.
 
     Stops early when the next game may not fit. Adds [games, plies, draws, player 0's wins] to tallies.
     """
@@ -72,9 +88,7 @@ def searched_games(
             for i in range(len(work.killer)):
                 work.killer[i, 0] = -1
                 work.killer[i, 1] = -1
-            solving = endgame > 0 and game.most_filled - game.filled(state) <= endgame
-            finished = alphabeta(game, evaluation, work, table, one, max(depth, 2 * endgame) if solving else depth)
-            exact = solving and finished > 0 and work.horizon == 0
+            finished = alphabeta(game, evaluation, work, table, one, depth)
             chosen = work.root_move[0]
             value = work.root_value[0] / game.max_utility if finished > 0 else 0.0
             room.player[length] = player
@@ -96,31 +110,19 @@ def searched_games(
                     room.sign[length] = -1.0
 
             # 3. Play.
-            room.cut[length] = exact
+            room.explored[length] = 0
             if uniform(rng) < epsilon:
                 other = game.random_action(state, room.moves, rng)
-                room.cut[length] = exact or other != chosen
+                room.explored[length] = other != chosen
                 chosen = other
             game.play(state, chosen)
             length += 1
         if game.player(state) != TERMINAL:
             continue
 
-        # 4. The returns, from the end.
-        result = 0.0
-        for ply in range(length - 1, -1, -1):
-            player = room.player[ply]
-            if ply == length - 1:
-                later = game.utility(state, player) / game.max_utility
-            else:
-                later = result if room.player[ply + 1] == player else -result
-            if room.cut[ply]:
-                result = room.value[ply]
-            else:
-                result = (1.0 - decay) * room.value[ply] + decay * later
-            target[count + ply] = room.sign[ply] * result
-            final[count + ply] = room.sign[ply] * np.sign(game.utility(state, player))
-            owner[count + ply] = number
+        # 4. What the positions turned out to be worth.
+        write_returns(game, room, length, decay, target[count:], final[count:])
+        owner[count : count + length] = number
         count += length
         score = game.utility(state, np.int64(0))
         tallies[0] += 1
@@ -147,7 +149,7 @@ class Player:
                 ("state", game.state, (3,)),
                 ("moves", "i4", (max(game.max_legal, 1),)),
                 ("player", "i4", (MOST_GAME,)),
-                ("cut", "i4", (MOST_GAME,)),
+                ("explored", "i4", (MOST_GAME,)),
                 ("sign", "f8", (MOST_GAME,)),
                 ("value", "f8", (MOST_GAME,)),
             ],
@@ -158,7 +160,7 @@ class Player:
         self.stopped = False  # set by another thread: ends `play` with KeyboardInterrupt
 
     def play(
-        self, rng: np.ndarray, games: int, epsilon: float, openings: int, decay: float, leaf: bool, endgame: int = 0
+        self, rng: np.ndarray, games: int, epsilon: float, openings: int, decay: float, leaf: bool
     ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         """States, targets, results and game numbers of so many games. Depends on nothing but the arguments and the weights."""
         self.searcher.reset()
@@ -186,7 +188,6 @@ class Player:
                 openings,
                 decay,
                 leaf,
-                endgame,
                 self.tallies,
             )
             self.owner[count : count + found] += begun

@@ -210,8 +210,6 @@ class SearchLearner(PatternLearner):
         super().__init__(game, settings, features=settings.features)
         if not settings.features and not self.layout.entries:
             raise InputError("nothing to learn: neither patterns nor named features")
-        if settings.search_endgame and int(self.played_game.filled(self.played_game.new()[0])) >= game.most_filled:
-            raise InputError("search_endgame: this game does not end by filling the board")
         each = -(-settings.search_games // self.workers)
         self.each_games = each
         room = min(each * 80 + MOST_GAME, 2_000_000)
@@ -249,7 +247,7 @@ class SearchLearner(PatternLearner):
         knows_nothing = not self.searched and not self.weights.any() and not self.feature_state[0].any()
         epsilon = max(settings.search_epsilon, _FIRST_EPSILON) if knows_nothing else settings.search_epsilon
         leaf = settings.leaf or settings.method == "td_leaf"
-        arguments = (self.each_games, epsilon, settings.openings, settings.search_decay, leaf, settings.search_endgame)
+        arguments = (self.each_games, epsilon, settings.openings, settings.search_decay, leaf)
         found = self.share(lambda i: self.players[i].play(self.rngs[i], *arguments))
         for states, target, final, owner in found:
             part = {"target": target.copy(), "final": final.copy(), "owner": (owner + self.next_owner).astype(np.int32)}

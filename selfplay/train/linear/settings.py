@@ -38,9 +38,6 @@ class LinearSettings(BaseModel):
     search_depth: int = Field(2, ge=1, description="How deep these games are searched.")
     search_decay: float = Field(1.0, ge=0, le=1, description="lambda of their returns; 1: only results count.")
     search_epsilon: float = Field(0.05, ge=0, le=1, description="Share of random moves in them.")
-    search_endgame: int = Field(
-        0, ge=0, le=20, description="With so few empty cells they are searched to the end; 0: never."
-    )
     leaf: bool = Field(False, description="Learn from the ends of best lines instead of the positions searched.")
     window: int = Field(4, ge=1, description="Rounds whose positions are fitted together.")
     passes: int = Field(3, ge=0, description="Over the window, per round, where there are patterns.")
