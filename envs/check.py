@@ -184,11 +184,8 @@ class _Checker:
             values = view.utilities
             bounded = np.isfinite(values).all() and (values >= game.min_utility).all()
             bounded = bounded and (values <= game.max_utility).all()
-            self.test(
-                "utility",
-                bool(bounded),
-                f"utilities {values.tolist()} leave [{game.min_utility}, {game.max_utility}]",
-            )
+            bounds = f"[{game.min_utility}, {game.max_utility}]"
+            self.test("utility", bool(bounded), f"utilities {values.tolist()} leave {bounds}")
             if game.zero_sum:
                 self.test("utility", abs(values.sum()) < 1e-9, f"utilities {values.tolist()} do not sum to zero")
             return
@@ -215,10 +212,10 @@ class _Checker:
         if view.player == CHANCE:
             viewer = int(game.chance_view(state))
             self.test("observe", -1 <= viewer < game.num_players, f"chance_view() is {viewer}, no player's number")
-            self.test("observe", bool(np.isfinite(view.planes).all()), "the observation before chance is not finite")
+        if view.player != TERMINAL:
+            self.test("observe", bool(np.isfinite(view.planes).all()), "the observation is not finite")
         if view.player < 0:
             return
-        self.test("observe", bool(np.isfinite(view.planes).all()), "the observation is not finite")
         again = self.look(state)
         self.test("observe", np.array_equal(again.planes, view.planes), "observing twice gives different planes")
         self.test("observe", not self.guarded_planes[view.planes.size :].any(), "observe() writes beyond the planes")
