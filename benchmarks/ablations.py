@@ -14,9 +14,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-COMMAND = [sys.executable, "-P", "-m", "selfplay.cli"]
+from benchmarks.teacher import COMMAND, match
 
 
 def trained(change: str, options: argparse.Namespace) -> Path:
@@ -26,18 +25,13 @@ def trained(change: str, options: argparse.Namespace) -> Path:
         words = ["train", options.game, "--minutes", str(options.minutes), "--workers", "1", "--no-evaluate"]
         for setting in ["evaluation.minutes=0", f"seed={options.seed}", *filter(None, change.split(","))]:
             words += ["--set", setting]
-        subprocess.run([*COMMAND, *words, "--runs", str(folder)], stdout=subprocess.DEVNULL, check=True)
-    (run,) = (path for path in folder.iterdir() if path.is_dir())
-    return run
-
-
-def match(run: Path, base: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """The match of one run's newest checkpoint against the other's."""
-    agents = [f"alphazero:checkpoint={path},simulations={options.simulations}" for path in (run, base)]
-    words = ["match", options.game, *agents, "--games", str(options.games), "--seed", "1", "--workers", "1", "--json"]
-    answer = subprocess.run([*COMMAND, *words], stdout=subprocess.PIPE, text=True, check=True).stdout
-    found: dict[str, Any] = json.loads(answer)
-    return found
+        words += ["--runs", str(folder)]
+        if code := subprocess.run([*COMMAND, *words], stdout=subprocess.DEVNULL, check=False).returncode:
+            raise SystemExit(f"training with {change or 'the defaults'} ended with exit code {code}")
+    runs = sorted(path for path in folder.iterdir() if (path / "summary.json").is_file())
+    if not runs:
+        raise SystemExit(f"{folder} holds no run: remove it, or name another folder with --runs")
+    return runs[-1]
 
 
 def main() -> None:
@@ -59,7 +53,7 @@ def main() -> None:
         summary = json.loads((run / "summary.json").read_text())
         row = f"| {change or 'none'} | {summary['games']:,} | {summary['steps']:,} | "
         if change:
-            found = match(run, base, options)
+            found = match(run, f"alphazero:checkpoint={base},simulations={options.simulations}", options)
             low, high = found["interval"]
             row += f"{100 * found['score']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
         sys.stdout.write(row + " |\n")

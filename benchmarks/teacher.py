@@ -49,10 +49,10 @@ def train_until(words: list[str], folder: Path, minutes: float) -> Path:
     return run
 
 
-def match(run: Path, options: argparse.Namespace) -> dict[str, Any]:
+def match(run: Path, opponent: str, options: argparse.Namespace) -> dict[str, Any]:
     """The match of the run's newest checkpoint against the opponent."""
     agent = f"alphazero:checkpoint={run},simulations={options.simulations}"
-    words = ["match", options.game, agent, options.opponent, "--games", str(options.games), "--seed", "1", "--json"]
+    words = ["match", options.game, agent, opponent, "--games", str(options.games), "--seed", "1", "--json"]
     answer = subprocess.run([*COMMAND, *words], stdout=subprocess.PIPE, text=True, check=True).stdout
     found: dict[str, Any] = json.loads(answer)
     return found
@@ -76,7 +76,7 @@ def measure(way: str, options: argparse.Namespace) -> dict[str, Any]:
         summary = json.loads((run / "summary.json").read_text())
         point = {"minutes": summary["minutes"], "step": summary["steps"], "score": None, "interval": None}
         if summary["steps"]:  # else the teacher still plays
-            found = match(run, options)
+            found = match(run, options.opponent, options)
             point |= {"score": found["score"], "interval": found["interval"]}
             reached = summary["minutes"] if found["score"] >= options.share else None
         points.append(point)
