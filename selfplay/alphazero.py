@@ -18,13 +18,16 @@ class Searcher:
         from models.inference import make_evaluator
         from selfplay.search.endgame import Endgame
         from selfplay.train.actor import Trees
-        from selfplay.train.config import SearchConfig, resolve
+        from selfplay.train.config import SearchConfig, resolve, validated
 
         found = load_checkpoint(agent.checkpoint, game)
         self.game, self.agent, self.network = game, agent, found.network
-        own = found.meta.get("train", {}).get("search")  # as the network was trained to be searched
-        known = {name: value for name, value in (own or {}).items() if name in SearchConfig.model_fields}
-        settings = SearchConfig.model_validate(known) if own else resolve(game).search
+        settings = resolve(game).search
+        trained = found.meta.get("train")
+        own = trained.get("search") if isinstance(trained, dict) else None
+        if isinstance(own, dict):  # as the network was trained to be searched
+            known = {name: value for name, value in own.items() if name in SearchConfig.model_fields}
+            settings = validated({"search": known}, f"checkpoint {str(found.path)!r}").search
         rows = agent.leaves + 1
         evaluator = make_evaluator(self.network, game, agent.device, agent.backend, threads=1, max_batch=rows)
         self.trees = Trees(

@@ -87,6 +87,16 @@ def test_perfect_values_are_the_truth_whatever_the_result():
             assert sample.values[0] == found.value and top == best
 
 
+def test_what_a_teacher_leaves_to_chance_is_learned_from_too():
+    game = make("pig:goal=60")
+    teacher = Teacher(game, TeacherConfig(agent="perfect", openings=0, random_moves=0.5), 2, Units())
+    samples = np.concatenate([teacher.play(number).samples for number in range(20)]).view(np.recarray)
+    told = samples[samples.after == 1]
+    assert len(told) and (told.action == 0).all() and np.allclose(told.after_value, told["values"][:, 0])
+    rolled = samples[samples.action == 0]
+    assert 0.3 < rolled.after.mean() < 1.0  # where the roll was not the teacher's, the result says nothing about it
+
+
 def test_an_unlabelled_share_and_what_a_solver_cannot_solve_is_left_out():
     game = make("connect_four")
     settings = TeacherConfig(agent="perfect:nodes=2000,megabytes=1", openings=0, labels=0.5)

@@ -16,8 +16,11 @@ from typer.testing import CliRunner
 
 from envs.errors import InputError
 from envs.registry import make
+from models.inference import make_evaluator
+from models.network import build
 from selfplay.cli import app
 from selfplay.train import moves
+from selfplay.train.actor import Actor
 from selfplay.train.config import LearnerConfig, as_table, resolve, setting, validated
 from selfplay.train.replay import Replay
 from selfplay.train.runs import Run, write_atomic
@@ -237,3 +240,13 @@ def test_lambda_returns():
     last, middle = 1 / 3, 0.5 * 0.3 + 0.5 / 3
     first = -(0.5 * 0.1 + 0.5 * middle)
     assert np.allclose(samples.values[:, 0], [first, middle, last]) and np.allclose(samples.values.sum(1), 0)
+
+
+def test_self_play_of_three_learns_positions_before_chance():
+    game = make("pig:players=3,goal=20")
+    config = resolve(game, None, ["actor.games=8"])
+    network = build(game, config.model, 0)
+    evaluator = make_evaluator(network, game, "cpu", "torch", threads=1, max_batch=9)
+    finished, _ = Actor(game, config, evaluator, network).play(600)
+    samples = np.concatenate([over.samples for over in finished]).view(np.recarray)
+    assert (samples.after == (samples.action == 0)).all() and samples.after.any()  # a roll is left to the die

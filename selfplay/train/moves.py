@@ -8,7 +8,7 @@ from envs.compiled import njit
 from envs.game import CHANCE, TERMINAL, Game
 from envs.rng import below, uniform
 from selfplay.search.network_root import chosen_edge, root_value, target_policy
-from selfplay.search.network_tree import clear, has_value_proofs
+from selfplay.search.network_tree import clear
 from selfplay.search.puct import plan
 from selfplay.search.tree_reuse import keep_subtree
 
@@ -48,6 +48,12 @@ def joined(parts: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
         whole[first : first + len(part)] = part
         first += len(part)
     return whole
+
+
+@njit
+def chance_viewer(game, state):
+    """From whose view a network can be asked for a position that is left to chance; -1 where it can't be."""
+    return np.int64(game.chance_view(state)) if game.player(state) == CHANCE else np.int64(-1)
 
 
 @njit
@@ -124,8 +130,9 @@ def make_move(game, options, tree, nodes, edges, sample, policy, temperature, re
     game.play(tree.root, edge.action)
     player = game.player(tree.root)
     sample.after, sample.after_value = 0, 0.0
-    if player == CHANCE and has_value_proofs(game) and game.chance_view(tree.root) >= 0:
-        sample.after, sample.after_value = 1, value if game.chance_view(tree.root) == mover else -value
+    viewer = chance_viewer(game, tree.root)
+    if viewer >= 0:  # with three players the value is not read, only results are
+        sample.after, sample.after_value = 1, value if viewer == mover else -value
     while player == CHANCE:
         outcome = game.random_outcome(tree.root, tree.choices, tree.probabilities, tree.rng)
         game.play(tree.root, outcome)

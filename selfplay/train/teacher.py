@@ -24,7 +24,7 @@ from selfplay.play import advance, result, roll, turn
 from selfplay.search.result import EXACT, UNKNOWN, MoveReport, Result
 from selfplay.solvers.agent import PerfectAgent
 from selfplay.solvers.generic import AlphaBetaSolver
-from selfplay.solvers.solution import Solver, Unsolved, legal
+from selfplay.solvers.solution import Solver, Unsolved, after, legal
 from selfplay.solvers.tables import TableSolver
 from selfplay.train import moves
 from selfplay.train.config import TeacherConfig
@@ -201,5 +201,8 @@ class Teacher:
             # The replay mixes both fields by a share of its own: equal ones stay what they are.
             sample["search_value"] = target[player]
             sample["network_value"] = final[player]  # there is no network yet: the plain result
+            viewer = moves.chance_viewer(self.game, after(self.game, sample["state"][0], int(sample["action"][0])))
+            if viewer >= 0 and not explored:
+                sample["after"], sample["after_value"] = 1, target[viewer]
             found.append(sample)
         return moves.joined(found[::-1], self.dtype)
